@@ -1,0 +1,60 @@
+# Two commands do everything on a fresh Debian 12: `make run` and `make test`.
+
+JOBS ?= $(shell nproc)
+RENKEI = build/bin/renkei
+
+.PHONY: help setup build run test test-sanitizers bench lint format install clean
+
+help:
+	@echo "make run      a small real training run: draws images, trains LeNet on 2 ranks, reports"
+	@echo "make test     build and run all tests, with sanitizers where they apply"
+	@echo "make setup    install the Debian packages that are missing"
+	@echo "make build    build $(RENKEI)"
+	@echo "make bench    measure against the peers on this machine"
+	@echo "make lint     formatting, clang-tidy on changed files, warnings as errors"
+	@echo "make install  install into PREFIX (default /usr/local)"
+	@echo "make clean    remove what was built"
+
+setup:
+	@tools/setup.sh
+
+build/build.ninja: | setup
+	@cmake --preset release
+
+build: setup build/build.ninja
+	@cmake --build build -j $(JOBS)
+
+run: build
+	@[ -d data/shapes ] || $(RENKEI) data synth data/shapes --images 8000 --test-images 1000
+	$(RENKEI) train --model lenet --data data/shapes -n 2 --batch 64 --epochs 8 \
+	  --set train.lr=0.03 --set train.momentum=0.9
+	@echo "The newest directory in runs/ has the metrics, the TensorBoard files and the settings:"
+	@ls -d runs/* | tail -n 1
+
+test: build
+	@ctest --preset release -j $(JOBS)
+	@$(MAKE) --no-print-directory test-sanitizers
+
+# The folders without Torch, under the address, undefined-behaviour and thread sanitizers.
+test-sanitizers: setup
+	@for preset in asan tsan; do \
+	  [ -f build-$$preset/build.ninja ] || cmake --preset $$preset > /dev/null || exit 1; done
+	@cmake --build build-asan -j $(JOBS)
+	@ctest --preset asan -j $(JOBS)
+	@cmake --build build-tsan -j $(JOBS) --target test_comm
+	@ctest --preset tsan -j $(JOBS)
+
+bench: build
+	@bench/run.sh
+
+lint: setup
+	@tools/lint.sh
+
+format:
+	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
+
+install: build
+	@cmake --install build $(if $(PREFIX),--prefix $(PREFIX))
+
+clean:
+	@rm -rf build build-*

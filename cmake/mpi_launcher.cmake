@@ -1,0 +1,20 @@
+# Which MPI library is this, and which launcher belongs to it? On a machine with several MPIs plain
+# `mpirun` may belong to another one, and a wrong launcher starts N times "rank 0 of 1".
+
+foreach(directory IN LISTS MPI_CXX_INCLUDE_DIRS)
+  if(EXISTS "${directory}/mpi.h" AND NOT DEFINED mpi_header)
+    set(mpi_header "${directory}/mpi.h")
+  endif()
+endforeach()
+file(STRINGS "${mpi_header}" open_mpi REGEX "define OMPI_MAJOR_VERSION|define OPEN_MPI")
+file(STRINGS "${mpi_header}" mpich REGEX "define MPICH_VERSION")
+if(open_mpi)
+  set(RENKEI_MPI_NAME "Open MPI")
+  find_program(RENKEI_MPI_LAUNCHER NAMES mpirun.openmpi orterun mpirun REQUIRED)
+elseif(mpich)
+  set(RENKEI_MPI_NAME "MPICH")
+  find_program(RENKEI_MPI_LAUNCHER NAMES mpiexec.hydra mpiexec.mpich mpiexec REQUIRED)
+else()
+  set(RENKEI_MPI_NAME "MPI")
+  set(RENKEI_MPI_LAUNCHER "${MPIEXEC_EXECUTABLE}" CACHE FILEPATH "The launcher that belongs to the linked MPI library")
+endif()

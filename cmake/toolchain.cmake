@@ -1,0 +1,23 @@
+# Compiler cache, warnings, sanitizers.
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # The sloppiness is what ccache's manual asks for with precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+endif()
+
+# No debug information in the release: Torch's headers make 10 MB of it per object file. The dev
+# preset has it.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+# Designated initialisers leave fields out on purpose: their defaults are the documentation.
+add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-fpch-preprocess)
+endif()
+
+if(RENKEI_SANITIZE)
+  add_compile_options(-fsanitize=${RENKEI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1)
+  add_link_options(-fsanitize=${RENKEI_SANITIZE})
+endif()

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+
+namespace CLI {
+class App;
+}
+
+namespace renkei::cli {
+
+// What the user asked for: flags that all commands have, and all settings.
+struct Invocation {
+  std::string command;  // "train", "data synth"
+  Settings settings;
+  bool json = false;
+  bool quiet = false;
+  int ranks = 0;                       // -n; 0: not given
+  std::vector<std::string> arguments;  // the command line, to start ranks with
+};
+
+// One command: a file in this folder makes it, main lists it.
+struct Command {
+  std::string name;     // "train"; "data synth" is the command synth of the group data
+  std::string summary;  // one line
+  std::vector<std::string> sections;              // whose settings have flags here
+  std::function<void(CLI::App&)> add_flags = {};  // its own arguments, where it has some
+  std::function<int(Invocation&)> run;            // returns the exit code
+  bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
+};
+
+}  // namespace renkei::cli

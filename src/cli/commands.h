@@ -1,0 +1,11 @@
+// The list of commands; each is made in the file of its name.
+#pragma once
+
+#include "cli/command.h"
+
+namespace renkei::cli {
+
+Command make_train_command();
+Command make_data_synth_command();
+
+}  // namespace renkei::cli

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "base/version.h"
+#include "cli/commands.h"
+#include "data/shapes.h"
+#include "data/synth.h"
+#include "report/progress.h"
+
+namespace renkei::cli {
+namespace {
+
+int run(Invocation& invocation, data::SynthOptions options) {
+  const Settings& settings = invocation.settings;
+  options.seed = static_cast<uint64_t>(settings.integer("run.seed"));
+  options.threads = static_cast<int>(settings.integer_unless_auto("run.threads").value_or(0));
+  report::Progress progress(report::progress_on_stderr());
+  if (!invocation.quiet)
+    options.progress = [&](int64_t done, int64_t total) {
+      progress.update({.label = "drawing", .done = done, .total = total, .unit = "images"});
+    };
+  const double begin = now_seconds();
+  data::write_synth(options);
+  if (!invocation.quiet) progress.finish();
+
+  const int64_t images = options.train_images + options.test_images;
+  if (invocation.json)
+    fmt::print("{}\n", nlohmann::json{{"command", invocation.command},
+                                      {"version", kVersion},
+                                      {"format", "image folder"},
+                                      {"directory", options.directory.string()},
+                                      {"samples", images},
+                                      {"classes", data::shape_names().size()},
+                                      {"seconds", now_seconds() - begin}}
+                           .dump(2));
+  else
+    fmt::print("{} images of {} shapes in {}\ntrain on them with: renkei train --data {}\n",
+               format_count(images), data::shape_names().size(), options.directory.string(),
+               options.directory.string());
+  return 0;
+}
+
+}  // namespace
+
+Command make_data_synth_command() {
+  const auto options = std::make_shared<data::SynthOptions>();
+  return {.name = "data synth",
+          .summary = "draw a data set of labelled images that a network can learn",
+          .sections = {},
+          .add_flags =
+              [options](CLI::App& app) {
+                app.add_option("directory", options->directory, "where to write it")->required();
+                app.add_option("--images", options->train_images, "training images")
+                    ->capture_default_str()
+                    ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+                app.add_option("--test-images", options->test_images, "held-out images")
+                    ->capture_default_str()
+                    ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+                app.add_option("--size", options->size_pixels, "width and height in pixels")
+                    ->capture_default_str()
+                    ->check(CLI::Range(8, 4096));
+                app.add_option("--quality", options->quality, "JPEG quality")
+                    ->capture_default_str()
+                    ->check(CLI::Range(1, 100));
+              },
+          .run = [options](Invocation& invocation) { return run(invocation, *options); }};
+}
+
+}  // namespace renkei::cli

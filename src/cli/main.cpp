@@ -1,0 +1,26 @@
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/failure.h"
+#include "cli/ranks.h"
+#include "cli/settings.h"
+
+int main(int argc, char** argv) {
+  using namespace renkei;
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, not a silent death
+  const std::vector<std::string> arguments(argv, argv + argc);
+  bool json = false;
+  for (const std::string& word : arguments) json |= word == "--json";
+  try {
+    return cli::run_command_line(arguments, cli::declare_all_settings(),
+                                 {cli::make_train_command(), cli::make_data_synth_command()});
+  } catch (const std::exception& exception) {
+    const Error error = cli::as_error(exception);
+    if (cli::is_first_rank()) cli::tell_user(error, argc > 1 ? argv[1] : "", json);
+    return error.exit_code();
+  }
+}

@@ -1,0 +1,106 @@
+#include "cli/ranks.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.h"
+#include "cli/failure.h"
+#include "cluster/cores.h"
+#include "cluster/failure_notes.h"
+#include "cluster/launcher.h"
+#include "cluster/limits.h"
+#include "cluster/supervisor.h"
+
+namespace renkei::cli {
+namespace {
+
+std::optional<cluster::Launcher> launcher() {
+  return cluster::detect_launcher([](const char* name) { return std::getenv(name); });
+}
+
+int supervise_local_ranks(Invocation& invocation) {
+  std::vector<std::string> program = invocation.arguments;
+  program[0] = std::filesystem::read_symlink("/proc/self/exe");
+  cluster::check_limits(cluster::current_limits(), invocation.ranks);
+  const auto result = cluster::supervise(cluster::local_launch_command(invocation.ranks, program));
+  if (result.failure) {
+    tell_user(*result.failure, invocation.command, invocation.json);
+    write_failure_file(result.run_directory, *result.failure, invocation.command);
+  }
+  return result.exit_code;
+}
+
+// Ranks often fail together, with the same sentence. The first rank speaks at once and ends the
+// job; the others give it the time to do so.
+[[noreturn]] void fail_rank(RankContext& context, const Invocation& invocation,
+                            const Error& error) {
+  comm::Transport& transport = context.world.transport();
+  const int rank = transport.rank();
+  if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (!cluster::leave_failure_note(error, rank, transport.host(rank))) {
+    Error complete = error;
+    if (!complete.rank) complete.rank = rank;
+    if (complete.host.empty()) complete.host = transport.host(rank);
+    tell_user(complete, invocation.command, invocation.json);
+    write_failure_file(context.run_directory, complete, invocation.command);
+  }
+  context.world.abort(error.exit_code());
+}
+
+}  // namespace
+
+void declare_rank_settings(Settings& settings) {
+  settings.declare({.name = "run.threads",
+                    .kind = SettingKind::integer,
+                    .default_value = "auto",
+                    .help = "threads per rank; by itself, the cores of a host over its ranks",
+                    .low = 1,
+                    .high = 4096,
+                    .flag = "--threads"});
+}
+
+bool is_first_rank() {
+  const auto found = launcher();
+  return !found || found->rank == 0;
+}
+
+int expected_ranks(const Invocation& invocation) {
+  const auto found = launcher();
+  return found ? found->size : std::max(1, invocation.ranks);
+}
+
+int run_on_ranks(Invocation& invocation, const std::function<void(RankContext&)>& body) {
+  const auto started_by = launcher();
+  if (!started_by && invocation.ranks > 1) return supervise_local_ranks(invocation);
+  if (started_by && invocation.ranks > 0 && invocation.ranks != started_by->size)
+    throw Error(ErrorCode::usage,
+                fmt::format("-n {} was given, but {} has started {} ranks", invocation.ranks,
+                            started_by->name, started_by->size),
+                "leave -n out under mpirun and srun");
+
+  const std::string library = comm::mpi_library();
+  cluster::check_limits(cluster::current_limits(), started_by ? started_by->size : 1);
+  comm::MpiWorld world;
+  RankContext context{.world = world};
+  comm::Transport& transport = world.transport();
+  try {
+    cluster::check_launcher(started_by, transport.size(), library, invocation.arguments[0]);
+    cluster::introduce_to_supervisor(transport.rank(), transport.host(transport.rank()));
+    const int fair_share = cluster::threads_per_rank(transport);
+    context.threads = static_cast<int>(
+        invocation.settings.integer_unless_auto("run.threads").value_or(fair_share));
+    body(context);
+  } catch (const std::exception& exception) {
+    const Error error = as_error(exception);
+    // Under the wrong launcher each process is alone and believes to be rank 0.
+    if (!is_first_rank() && transport.size() == 1) std::_Exit(error.exit_code());
+    fail_rank(context, invocation, error);
+  }
+  return 0;
+}
+
+}  // namespace renkei::cli

@@ -1,0 +1,27 @@
+#include "cli/settings.h"
+
+#include "cli/ranks.h"
+#include "cli/run_directory.h"
+#include "cli/training_data.h"
+#ifdef RENKEI_HAVE_TORCH
+#include "model/network.h"
+#include "run/trainer.h"
+#endif
+
+namespace renkei::cli {
+
+Settings declare_all_settings() {
+  Settings settings;
+  declare_run_settings(settings);
+  declare_rank_settings(settings);
+#ifdef RENKEI_HAVE_TORCH
+  model::declare_settings(settings);
+#endif
+  declare_data_settings(settings);
+#ifdef RENKEI_HAVE_TORCH
+  run::declare_settings(settings);
+#endif
+  return settings;
+}
+
+}  // namespace renkei::cli

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "cli/commands.h"
+#include "cli/ranks.h"
+#include "cli/run_directory.h"
+#include "cli/train_output.h"
+#include "cli/training_data.h"
+#include "cluster/failure_notes.h"
+#include "run/device.h"
+#include "run/trainer.h"
+
+namespace renkei::cli {
+namespace {
+
+LogLevel log_level(const Settings& settings) {
+  const std::string& name = settings.text("run.log_level");
+  if (name == "trace") return LogLevel::trace;
+  if (name == "debug") return LogLevel::debug;
+  if (name == "info") return LogLevel::info;
+  if (name == "error") return LogLevel::error;
+  return LogLevel::warning;
+}
+
+std::string banner(const Settings& settings, const RankContext& context, const plan::Plan& plan) {
+  comm::Transport& transport = context.world.transport();
+  const int hosts = context.world.hosts();
+  return fmt::format(
+      "renkei {}: train {} on {} host{} × {} rank{} ({} in all), {} thread{} per rank\n"
+      "{}, LibTorch {}, seed {}, first host {}\n"
+      "{}\n"
+      "run directory {}\n",
+      kVersion, settings.text("model.name"), hosts, hosts == 1 ? "" : "s",
+      context.world.local_ranks(), context.world.local_ranks() == 1 ? "" : "s", transport.size(),
+      context.threads, context.threads == 1 ? "" : "s", comm::mpi_library(), TORCH_VERSION,
+      settings.integer("run.seed"), transport.host(0), plan.batch.equation(),
+      context.run_directory.string());
+}
+
+DataNeeds needs_of(const model::Network& network, model::Objective random_objective, int threads) {
+  const bool labels = random_objective == model::Objective::classification;
+  return {.sample_shape = network.input_shape(),
+          .classes = labels ? network.outputs() : 0,
+          .target_size = labels ? 0 : network.outputs(),
+          .outputs = network.outputs(),
+          .threads = threads};
+}
+
+void train_as_rank(Invocation& invocation, RankContext& context) {
+  const Settings& settings = invocation.settings;
+  comm::Transport& transport = context.world.transport();
+  const bool first = transport.rank() == 0;
+  const plan::Plan plan = plan::data_parallel_plan(
+      plan::infer_batch_sizes(run::batch_request(settings), transport.size()));
+
+  run::set_threads(context.threads);
+  const auto network =
+      model::make_network(settings, static_cast<uint64_t>(settings.integer("run.seed")));
+  const TrainingData data = open_training_data(
+      settings, needs_of(*network, model::random_data_objective(settings), context.threads));
+
+  context.run_directory = make_run_directory(settings, settings.text("model.name"), transport);
+  if (first) {
+    cluster::tell_supervisor_run_directory(context.run_directory);
+    write_file_atomically(context.run_directory / "config.toml", settings.to_toml());
+    write_file_atomically(context.run_directory / "plan.json", to_json(plan).dump(2) + "\n");
+    if (!invocation.quiet) fmt::print(stderr, "{}", banner(settings, context, plan));
+  }
+  const Logger log(
+      {.level = log_level(settings),
+       .rank = transport.rank(),
+       .host = transport.host(transport.rank()),
+       .file = context.run_directory / fmt::format("logs/rank-{}.log", transport.rank())});
+  log.info("training {} on {} ranks, {} threads, {}", settings.text("model.name"), transport.size(),
+           context.threads, plan.batch.equation());
+
+  std::unique_ptr<run::Observer> observer = std::make_unique<NoOutput>();
+  TrainOutput* output = nullptr;
+  if (first) {
+    auto writing = std::make_unique<TrainOutput>(context.run_directory, !invocation.quiet);
+    output = writing.get();
+    observer = std::move(writing);
+  }
+  const run::TrainJob job{.network = *network,
+                          .objective = data.train->classes() > 0 ? model::Objective::classification
+                                                                 : model::Objective::regression,
+                          .train_data = *data.train,
+                          .held_out = data.held_out.get(),
+                          .transport = transport,
+                          .plan = plan};
+  TrainSummary summary{.model = settings.text("model.name"),
+                       .plan = plan,
+                       .ranks = transport.size(),
+                       .hosts = context.world.hosts(),
+                       .threads_per_rank = context.threads,
+                       .run_directory = context.run_directory,
+                       .result = run::train(job, run::train_options(settings), *observer)};
+  log.info("done after {} steps", summary.result.steps);
+  if (!first) return;
+  output->finish();
+  const std::string json = summary_as_json(summary);
+  write_file_atomically(context.run_directory / "summary.json", json + "\n");
+  fmt::print("{}\n", invocation.json ? json : summary_for_people(summary));
+}
+
+}  // namespace
+
+Command make_train_command() {
+  return {.name = "train",
+          .summary = "train a network on this machine or, under mpirun or srun, on many",
+          .sections = {"model", "data", "train", "comm"},
+          .run = [](Invocation& invocation) {
+            // Mistakes are found before any rank is started, and told once.
+            plan::infer_batch_sizes(run::batch_request(invocation.settings),
+                                    expected_ranks(invocation));
+            return run_on_ranks(invocation,
+                                [&](RankContext& context) { train_as_rank(invocation, context); });
+          }};
+}
+
+}  // namespace renkei::cli

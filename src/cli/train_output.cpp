@@ -1,0 +1,152 @@
+#include "cli/train_output.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "base/version.h"
+#include "report/table.h"
+
+namespace renkei::cli {
+namespace {
+
+using timeline::Category;
+
+// The first steps allocate memory and fill caches; they are left out of the figures of speed.
+constexpr size_t kWarmUpSteps = 2;
+
+std::vector<double> seconds_of_steps(const run::TrainResult& result) {
+  std::vector<double> seconds;
+  const size_t skip = result.step_times.size() > 2 * kWarmUpSteps ? kWarmUpSteps : 0;
+  for (size_t s = skip; s < result.step_times.size(); ++s)
+    seconds.push_back(result.step_times[s].seconds);
+  return seconds;
+}
+
+struct Speed {
+  double median, p10, p90, samples_per_second;
+};
+
+Speed speed_of(const TrainSummary& summary) {
+  const auto seconds = seconds_of_steps(summary.result);
+  const double median = timeline::quantile(seconds, 0.5);
+  return {median, timeline::quantile(seconds, 0.1), timeline::quantile(seconds, 0.9),
+          median > 0 ? static_cast<double>(summary.plan.batch.global) / median : 0};
+}
+
+}  // namespace
+
+TrainOutput::TrainOutput(const std::filesystem::path& run_directory, bool show_progress)
+    : metrics_(run_directory / "metrics.jsonl"), tensorboard_(run_directory) {
+  if (show_progress) progress_.emplace(report::progress_on_stderr());
+}
+
+void TrainOutput::on_step(const run::StepReport& report) {
+  metrics_.append(nlohmann::json{{"step", report.step},
+                                 {"epoch", report.epoch},
+                                 {"loss", report.loss},
+                                 {"samples", report.samples},
+                                 {"seconds", report.seconds}}
+                      .dump());
+  tensorboard_.scalar("train/loss", report.step, report.loss);
+  const double rate = static_cast<double>(report.samples) / report.seconds;
+  tensorboard_.scalar("train/samples_per_second", report.step, rate);
+  if (progress_)
+    progress_->update({.label = fmt::format("epoch {}/{}  step", report.epoch + 1, report.epochs),
+                       .done = report.step + 1,
+                       .total = report.steps,
+                       .unit = "",
+                       .rate = rate,
+                       .rate_unit = "samples",
+                       .loss = report.loss});
+}
+
+void TrainOutput::on_evaluation(int64_t step, const run::Evaluation& evaluation) {
+  nlohmann::json line{{"step", step},
+                      {"evaluation", {{"loss", evaluation.loss}, {"samples", evaluation.samples}}}};
+  tensorboard_.scalar("evaluation/loss", step, evaluation.loss);
+  if (evaluation.accuracy) {
+    line["evaluation"]["accuracy"] = *evaluation.accuracy;
+    tensorboard_.scalar("evaluation/accuracy", step, *evaluation.accuracy);
+  }
+  metrics_.append(line.dump());
+}
+
+void TrainOutput::finish() {
+  if (progress_) progress_->finish();
+  tensorboard_.flush();
+}
+
+std::string summary_as_json(const TrainSummary& summary) {
+  const run::TrainResult& result = summary.result;
+  const Speed speed = speed_of(summary);
+  nlohmann::json time;
+  const timeline::StepTimes mean = timeline::mean_of(result.step_times, kWarmUpSteps);
+  for (int c = 0; c < timeline::kCategories; ++c) {
+    const auto category = static_cast<Category>(c);
+    time[std::string(name_of(category))] = mean[category];
+  }
+  nlohmann::json accuracy;
+  if (result.evaluation && result.evaluation->accuracy) accuracy = *result.evaluation->accuracy;
+  return nlohmann::json{
+      {"command", "train"},
+      {"version", kVersion},
+      {"ranks", summary.ranks},
+      {"hosts", summary.hosts},
+      {"threads_per_rank", summary.threads_per_rank},
+      {"run_dir", summary.run_directory.string()},
+      {"model", summary.model},
+      {"parameters", result.parameters},
+      {"plan",
+       {{"kind", plan::name_of(summary.plan.kind)},
+        {"stages", summary.plan.stages},
+        {"replicas", summary.plan.replicas},
+        {"tensor", summary.plan.tensor},
+        {"micro_batches", summary.plan.batch.accumulation},
+        {"schedule", summary.plan.schedule}}},
+      {"batch", summary.plan.batch.global},
+      {"steps", result.steps},
+      {"epochs", result.epochs},
+      {"samples_per_second", speed.samples_per_second},
+      {"step_seconds", {{"median", speed.median}, {"p10", speed.p10}, {"p90", speed.p90}}},
+      {"loss", {{"first", result.loss_first}, {"last", result.loss_last}}},
+      {"accuracy", accuracy},
+      {"parameters_checksum", result.checksum},
+      {"time", time}}
+      .dump(2);
+}
+
+std::string summary_for_people(const TrainSummary& summary) {
+  const run::TrainResult& result = summary.result;
+  const Speed speed = speed_of(summary);
+  report::Table facts({{"result"}, {""}});
+  facts.add_row(
+      {"model", fmt::format("{}, {} parameters", summary.model, format_count(result.parameters))});
+  facts.add_row({"loss", fmt::format("{:.6g} → {:.6g}", result.loss_first, result.loss_last)});
+  if (result.evaluation && result.evaluation->accuracy)
+    facts.add_row({"accuracy", fmt::format("{:.1f} % of {} held-out samples",
+                                           100 * *result.evaluation->accuracy,
+                                           format_count(result.evaluation->samples))});
+  facts.add_row({"speed", fmt::format("{:.0f} samples/s", speed.samples_per_second)});
+  facts.add_row({"step", fmt::format("{} (p10 {}, p90 {})", format_duration(speed.median),
+                                     format_duration(speed.p10), format_duration(speed.p90))});
+  facts.add_row({"trained", fmt::format("{} steps, {} epoch{}", format_count(result.steps),
+                                        result.epochs, result.epochs == 1 ? "" : "s")});
+  facts.add_row({"checksum", result.checksum});
+
+  report::Table times({{"where a step's time goes"},
+                       {"mean", report::Align::right},
+                       {"share", report::Align::right}});
+  const timeline::StepTimes mean = timeline::mean_of(result.step_times, kWarmUpSteps);
+  for (int c = 0; c < timeline::kCategories; ++c) {
+    const auto category = static_cast<Category>(c);
+    if (mean[category] <= 0) continue;
+    times.add_row({std::string(name_of(category)), format_duration(mean[category]),
+                   fmt::format("{:.1f} %", 100 * mean[category] / mean.seconds)});
+  }
+  return fmt::format("{}\n{}\nsee {}\n", facts.text(), times.text(),
+                     summary.run_directory.string());
+}
+
+}  // namespace renkei::cli

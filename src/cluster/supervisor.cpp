@@ -1,0 +1,186 @@
+#include "cluster/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <regex>
+
+#include "cluster/failure_notes.h"
+
+namespace renkei::cluster {
+namespace {
+
+Error describe_lost_rank(LostRank lost, const Notes& notes) {
+  if (const auto known = notes.find_rank(lost.rank, lost.pid))
+    lost = {known->rank, known->pid, known->host, lost.signal};
+  std::string hint;
+  if (lost.signal == SIGKILL)
+    hint = "if nobody killed it, the machine ran out of memory: see dmesg, or use a smaller batch";
+  if (lost.signal == SIGSEGV || lost.signal == SIGABRT || lost.signal == SIGBUS)
+    hint = "this is a bug in renkei or a library: please report it with the run directory";
+  const std::string who = lost.rank ? fmt::format("rank {}", *lost.rank) : "a rank";
+  const std::string process = lost.pid ? fmt::format(", process {}", *lost.pid) : "";
+  Error error(ErrorCode::communication,
+              fmt::format("{} (host {}{}) was ended by signal {} ({})", who, lost.host, process,
+                          lost.signal, ::strsignal(lost.signal)),
+              hint);
+  error.rank = lost.rank;
+  error.host = lost.host;
+  return error;
+}
+
+// Passes the stderr of the job on, but keeps what the launcher itself says once ranks fail: its
+// banners start with a line of dashes or equals signs, and everything after is its own.
+class StderrFilter {
+ public:
+  void take(std::string_view text) {
+    pending_ += text;
+    if (in_banner_) return;
+    // A progress bar has no line ends: only a line that may become a banner is held back.
+    size_t begin = 0;
+    for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const std::string_view line = std::string_view(pending_).substr(begin, end - begin);
+      if (is_rule(line)) {
+        in_banner_ = true;
+        break;
+      }
+      write_out(pending_.substr(begin, end + 1 - begin));
+    }
+    pending_.erase(0, begin);
+    if (!in_banner_ && !may_become_rule(pending_)) {
+      write_out(pending_);
+      pending_.clear();
+    }
+  }
+
+  void take_all(int descriptor) {
+    std::array<char, 4096> buffer;
+    for (ssize_t count; (count = ::read(descriptor, buffer.data(), buffer.size())) != 0;) {
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) break;
+      take({buffer.data(), static_cast<size_t>(count)});
+    }
+  }
+
+  const std::string& launcher_words() const { return pending_; }
+
+ private:
+  static bool may_become_rule(std::string_view text) {
+    return text.find_first_not_of("-=") == std::string_view::npos;
+  }
+  static bool is_rule(std::string_view line) { return line.size() >= 40 && may_become_rule(line); }
+  static void write_out(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  }
+  std::string pending_;
+  bool in_banner_ = false;
+};
+
+// For the signal handler, which can take no argument.
+volatile sig_atomic_t job_pid = 0;
+volatile sig_atomic_t interrupted_by = 0;
+
+void pass_signal_on(int signal) {
+  interrupted_by = signal;
+  if (job_pid > 0) ::kill(static_cast<pid_t>(job_pid), signal);
+}
+
+pid_t start(const std::vector<std::string>& command, const std::string& directory, int error_end) {
+  const bool terminal = ::isatty(STDERR_FILENO);
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  ::setenv(kNotesVariable, directory.c_str(), 1);
+  if (terminal) ::setenv("RENKEI_TERMINAL", "1", 1);
+  ::dup2(error_end, STDERR_FILENO);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  ::dup2(nothing, STDIN_FILENO);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execv(arguments[0], arguments.data());
+  std::fprintf(stderr, "could not run %s: %s\n", arguments[0], std::strerror(errno));
+  ::_exit(127);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+std::optional<LostRank> find_lost_rank(const std::string& words) {
+  std::smatch match;
+  // Open MPI: "… process rank 1 with PID 4711 on node n03 exited on signal 9 (Killed)."
+  static const std::regex open_mpi(
+      R"(process rank (\d+) with PID (\d+) on node\s+(\S+)\s+exited on\s+signal (\d+))");
+  if (std::regex_search(words, match, open_mpi)) {
+    LostRank lost{std::stoi(match[1]), std::stoll(match[2]), match[3], std::stoi(match[4])};
+    if (lost.pid == 0) lost.pid.reset();  // Open MPI 4.1 does not know it in all cases
+    return lost;
+  }
+  // MPICH: "=   PID 4711 RUNNING AT n03 …  =   EXIT CODE: 9" or "… KILLED BY SIGNAL: 9"
+  static const std::regex mpich(R"(PID (\d+) RUNNING AT (\S+)[^]*?(?:EXIT CODE|SIGNAL): (\d+))");
+  if (std::regex_search(words, match, mpich))
+    return LostRank{std::nullopt, std::stoll(match[1]), match[2], std::stoi(match[3])};
+  return std::nullopt;
+}
+
+SupervisedResult supervise(const std::vector<std::string>& command) {
+  const Notes notes;
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw Error(ErrorCode::communication,
+                fmt::format("could not make a pipe: {}", std::strerror(errno)));
+
+  const pid_t child = start(command, notes.directory(), ends[1]);
+  ::close(ends[1]);
+  job_pid = child;
+  interrupted_by = 0;
+  struct sigaction action {};
+  action.sa_handler = pass_signal_on;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+
+  StderrFilter filter;
+  filter.take_all(ends[0]);
+  ::close(ends[0]);
+  const int launcher_code = wait_for(child);
+  job_pid = 0;
+
+  SupervisedResult result{.exit_code = launcher_code, .run_directory = notes.run_directory()};
+  if (launcher_code == 0) return result;
+  if (interrupted_by != 0) {
+    // The shell's convention for a program that a signal has ended.
+    const int signal = interrupted_by;
+    result.exit_code = 128 + signal;
+    result.failure =
+        Error(ErrorCode::communication, fmt::format("the job was interrupted (signal {})", signal));
+    return result;
+  }
+  result.failure = notes.first_failure();
+  if (!result.failure)
+    if (const auto lost = find_lost_rank(filter.launcher_words()))
+      result.failure = describe_lost_rank(*lost, notes);
+  if (!result.failure) {
+    std::fputs(filter.launcher_words().c_str(), stderr);
+    result.failure =
+        Error(ErrorCode::communication,
+              fmt::format("the launcher {} ended with code {}", command[0], launcher_code),
+              "its own words are above");
+  }
+  result.exit_code = result.failure->exit_code();
+  return result;
+}
+
+}  // namespace renkei::cluster

@@ -1,0 +1,35 @@
+// `renkei … -n 4` starts its own ranks: this process becomes their supervisor. It runs the MPI
+// launcher as a child, passes its output on, and when the job fails says in one sentence which
+// rank failed first and why: a rank that fails leaves a note, a rank that is killed cannot, so its
+// death is read from what the launcher says.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace renkei::cluster {
+
+struct SupervisedResult {
+  int exit_code = 0;
+  std::optional<Error> failure = {};         // why, when exit_code is not 0
+  std::filesystem::path run_directory = {};  // where the job said it runs; may be empty
+};
+
+// Returns when all ranks have ended. SIGINT and SIGTERM are passed on to them.
+SupervisedResult supervise(const std::vector<std::string>& command);
+
+struct LostRank {
+  std::optional<int> rank;
+  std::optional<int64_t> pid;
+  std::string host;
+  int signal = 0;
+};
+
+// Finds the report of a killed process in the words of Open MPI's or MPICH's launcher.
+std::optional<LostRank> find_lost_rank(const std::string& launcher_words);
+
+}  // namespace renkei::cluster

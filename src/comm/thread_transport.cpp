@@ -1,0 +1,228 @@
+// Each rank has an inbox, and an inbox has a channel per (sender, tag). Sends and receives of a
+// channel are numbered from 0 as they are posted: message k is for receive k, however late or in
+// which order the receives are waited for. A send copies its bytes into the channel at once, so a
+// message costs two copies and no memory of a rank is ever read by another.
+
+#include "comm/thread_transport.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace renkei::comm {
+namespace {
+
+struct Channel {
+  int64_t sends = 0;  // posted so far
+  int64_t receives = 0;
+  std::map<int64_t, std::vector<std::byte>> messages;  // by number; not yet taken
+};
+
+struct Inbox {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::pair<int, int>, Channel> channels;  // by (from, tag); references stay valid
+};
+
+struct World {
+  World(int ranks, const ThreadOptions& options)
+      : hosts(options.hosts), rendezvous(options.rendezvous), inboxes(ranks) {
+    if (hosts.empty()) hosts.assign(ranks, "thread-host");
+  }
+
+  // Keeps the first failure only: the later ones are its consequences.
+  void fail(int rank, std::exception_ptr exception) {
+    int nobody = -1;
+    if (!failed_rank.compare_exchange_strong(nobody, rank)) return;
+    failure = std::move(exception);
+    for (Inbox& inbox : inboxes) {
+      // Through the lock, so that nobody is between looking at failed_rank and falling asleep.
+      { std::lock_guard lock(inbox.mutex); }
+      inbox.changed.notify_all();
+    }
+  }
+
+  std::vector<std::string> hosts;
+  bool rendezvous;
+  std::vector<Inbox> inboxes;
+  std::atomic<int> failed_rank = -1;
+  std::exception_ptr failure;  // written by the first rank that fails, read after the threads ended
+};
+
+struct Transfer : Request::State {
+  int peer = 0;
+  Channel* channel = nullptr;
+  int64_t number = 0;
+  bool sends = false;
+  std::span<std::byte> into;  // of a receive
+};
+
+std::chrono::steady_clock::time_point deadline_after(double seconds) {
+  // "For ever" as infinity or 1e18 would overflow the clock.
+  constexpr double kYear = 365.0 * 24 * 3600;
+  const std::chrono::duration<double> limited(std::clamp(seconds, 0.0, kYear));
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(limited);
+}
+
+class ThreadTransport : public Transport {
+ public:
+  ThreadTransport(World& world, int rank) : world_(world), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(world_.inboxes.size()); }
+  const std::string& host(int rank) const override { return world_.hosts[checked(rank)]; }
+
+  Request send(int to, std::span<const std::byte> bytes, int tag) override {
+    Inbox& inbox = world_.inboxes[checked(to)];
+    std::vector<std::byte> message(bytes.data(), bytes.data() + bytes.size());
+    auto transfer = std::make_unique<Transfer>();
+    {
+      std::lock_guard lock(inbox.mutex);
+      Channel& channel = inbox.channels[{rank_, tag}];
+      transfer->peer = to;
+      transfer->channel = &channel;
+      transfer->number = channel.sends++;
+      transfer->sends = true;
+      channel.messages.emplace(transfer->number, std::move(message));
+    }
+    inbox.changed.notify_all();
+    return world_.rendezvous ? Request(std::move(transfer)) : Request();
+  }
+
+  Request receive(int from, std::span<std::byte> bytes, int tag) override {
+    Inbox& inbox = world_.inboxes[rank_];
+    auto transfer = std::make_unique<Transfer>();
+    {
+      std::lock_guard lock(inbox.mutex);
+      Channel& channel = inbox.channels[{static_cast<int>(checked(from)), tag}];
+      transfer->peer = from;
+      transfer->channel = &channel;
+      transfer->number = channel.receives++;
+      transfer->into = bytes;
+    }
+    if (world_.rendezvous) inbox.changed.notify_all();
+    return Request(std::move(transfer));
+  }
+
+  void wait(Request& request, const Call& call) override {
+    if (request.state() == nullptr) return;
+    auto& transfer = static_cast<Transfer&>(*request.state());
+    if (transfer.sends)
+      wait_for_send(transfer, call);
+    else
+      wait_for_receive(transfer, call);
+    request = Request();
+  }
+
+ private:
+  size_t checked(int rank) const {
+    if (rank < 0 || rank >= size())
+      throw Error(ErrorCode::bug, fmt::format("there is no rank {} among {} ranks", rank, size()));
+    return static_cast<size_t>(rank);
+  }
+
+  template <typename Condition>
+  void block_until(Condition condition, Inbox& inbox, std::unique_lock<std::mutex>& lock, int peer,
+                   const Call& call) {
+    inbox.changed.wait_until(lock, deadline_after(call.timeout_seconds),
+                             [&] { return condition() || world_.failed_rank >= 0; });
+    if (condition()) return;
+    if (world_.failed_rank >= 0) throw_failed(world_.failed_rank, call);
+    throw_timeout(*this, peer, call);
+  }
+
+  void wait_for_send(const Transfer& transfer, const Call& call) {
+    Inbox& inbox = world_.inboxes[transfer.peer];
+    std::unique_lock lock(inbox.mutex);
+    block_until([&] { return transfer.channel->receives > transfer.number; }, inbox, lock,
+                transfer.peer, call);
+  }
+
+  void wait_for_receive(const Transfer& transfer, const Call& call) {
+    Inbox& inbox = world_.inboxes[rank_];
+    auto& messages = transfer.channel->messages;
+    std::unique_lock lock(inbox.mutex);
+    block_until([&] { return messages.contains(transfer.number); }, inbox, lock, transfer.peer,
+                call);
+    const auto taken = messages.extract(transfer.number);
+    lock.unlock();
+    const std::vector<std::byte>& message = taken.mapped();
+    if (message.size() != transfer.into.size()) throw_sizes_differ(transfer, message.size(), call);
+    std::copy(message.begin(), message.end(), transfer.into.begin());
+  }
+
+  [[noreturn]] void throw_failed(int failed, const Call& call) const {
+    Error error(ErrorCode::communication,
+                fmt::format("rank {} (host {}) gave up {} because rank {} (host {}) failed", rank_,
+                            host(rank_), call.operation, failed, host(failed)));
+    throw blame(std::move(error), failed, call);
+  }
+
+  [[noreturn]] void throw_sizes_differ(const Transfer& transfer, size_t arrived,
+                                       const Call& call) const {
+    Error error(ErrorCode::communication,
+                fmt::format("rank {} (host {}) expected {} bytes from rank {} (host {}) in {}, but "
+                            "{} bytes arrived",
+                            rank_, host(rank_), transfer.into.size(), transfer.peer,
+                            host(transfer.peer), call.operation, arrived),
+                "all ranks must call the same operations with the same counts in the same order");
+    throw blame(std::move(error), transfer.peer, call);
+  }
+
+  Error blame(Error error, int peer, const Call& call) const {
+    error.rank = peer;
+    error.host = host(peer);
+    if (call.step >= 0) error.step = call.step;
+    return error;
+  }
+
+  World& world_;
+  int rank_;
+};
+
+void run_rank(World& world, int rank, const std::function<void(Transport&)>& body) {
+  try {
+    ThreadTransport transport(world, rank);
+    body(transport);
+  } catch (...) {
+    world.fail(rank, std::current_exception());
+  }
+}
+
+}  // namespace
+
+void run_as_threads(int ranks, const std::function<void(Transport&)>& body,
+                    const ThreadOptions& options) {
+  if (ranks < 1)
+    throw Error(ErrorCode::usage, fmt::format("{} is not a number of ranks", ranks),
+                "ask for at least 1 rank");
+  if (!options.hosts.empty() && options.hosts.size() != static_cast<size_t>(ranks))
+    throw Error(ErrorCode::usage,
+                fmt::format("{} host names for {} ranks", options.hosts.size(), ranks),
+                "give one host name per rank, or none");
+  World world(ranks, options);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    try {
+      threads.emplace_back(run_rank, std::ref(world), rank, std::cref(body));
+    } catch (...) {
+      // The system has no thread left: the ranks that did start must not wait for this one.
+      world.fail(rank, std::current_exception());
+      break;
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (world.failure) std::rethrow_exception(world.failure);
+}
+
+}  // namespace renkei::comm

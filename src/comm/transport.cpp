@@ -1,0 +1,23 @@
+#include "comm/transport.h"
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace renkei::comm {
+
+void throw_timeout(const Transport& transport, int peer, const Call& call) {
+  const std::string step = call.step >= 0 ? fmt::format(", step {}", call.step) : "";
+  Error error(
+      ErrorCode::communication,
+      fmt::format("rank {} (host {}) waited {} for rank {} (host {}) in {}{}", transport.rank(),
+                  transport.host(transport.rank()), format_duration(call.timeout_seconds), peer,
+                  transport.host(peer), call.operation, step),
+      "look at the log of the rank that did not arrive; a slow network or file system may "
+      "need a longer comm.timeout");
+  error.rank = peer;
+  error.host = transport.host(peer);
+  if (call.step >= 0) error.step = call.step;
+  throw error;
+}
+
+}  // namespace renkei::comm

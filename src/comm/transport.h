@@ -1,0 +1,59 @@
+// How ranks exchange bytes. Collectives are written once, over this interface; it exists over MPI
+// (production), over threads of one process (tests), and later over a simulated network.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace renkei::comm {
+
+// What a rank is doing, so that a wait that takes too long can be explained. Every blocking call
+// takes one: there is no silent waiting.
+struct Call {
+  std::string_view operation = "exchange";  // "allreduce of the gradients"
+  int64_t step = -1;                        // the training step, where there is one
+  double timeout_seconds = 300;             // per wait, not for the whole collective
+};
+
+// A transfer under way. Its memory must stay where it is until wait() has returned. Destroying a
+// request does not communicate; a request that is never waited for is only right when the job ends.
+class Request {
+ public:
+  struct State {
+    virtual ~State() = default;
+  };
+  Request() = default;
+  explicit Request(std::unique_ptr<State> state) : state_(std::move(state)) {}
+  State* state() const { return state_.get(); }
+
+ private:
+  std::unique_ptr<State> state_;  // empty: nothing to wait for
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const std::string& host(int rank) const = 0;
+
+  // Start a transfer. Messages between two ranks with the same tag arrive in the order in which
+  // they were sent; any size is allowed, 0 included. Sizes on both sides must agree.
+  virtual Request send(int to, std::span<const std::byte> bytes, int tag) = 0;
+  virtual Request receive(int from, std::span<std::byte> bytes, int tag) = 0;
+
+  // Returns when the transfer is complete. Throws a communication Error that names the peer, its
+  // host, the operation and the step when call.timeout_seconds pass.
+  virtual void wait(Request& request, const Call& call) = 0;
+};
+
+// The error of a wait that took too long: "rank 3 (host n2) waited 30 s for rank 4 (host n3) in
+// allreduce, step 7".
+[[noreturn]] void throw_timeout(const Transport& transport, int peer, const Call& call);
+
+}  // namespace renkei::comm

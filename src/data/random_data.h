@@ -1,0 +1,33 @@
+#pragma once
+
+#include "data/dataset.h"
+
+namespace renkei::data {
+
+struct RandomDataOptions {
+  std::vector<int64_t> sample_shape;
+  int64_t count = 0;
+  int64_t classes = 0;      // either this …
+  int64_t target_size = 0;  // … or this is at least 1
+  uint64_t seed = 1;
+};
+
+// Noise of any shape, made when it is read: for measuring speed, and for tests that compare runs.
+// Inputs and regression targets are standard normal, labels uniform.
+class RandomData : public Dataset {
+ public:
+  explicit RandomData(RandomDataOptions options);
+
+  int64_t count() const override { return options_.count; }
+  std::vector<int64_t> sample_shape() const override { return options_.sample_shape; }
+  int64_t classes() const override { return options_.classes; }
+  int64_t target_size() const override { return options_.target_size; }
+  void read_input(int64_t sample, std::span<float> input) const override;
+  int64_t label(int64_t sample) const override;
+  void read_target(int64_t sample, std::span<float> target) const override;
+
+ private:
+  RandomDataOptions options_;
+};
+
+}  // namespace renkei::data

@@ -1,0 +1,44 @@
+// Which samples does a rank take in a step?
+//
+// An epoch lines up all samples in one order, which depends on the seed and the epoch and on
+// nothing else. Positions in that line are cut into batches of `global_batch`, the last of which
+// may be smaller, and rank r of R takes the part [floor(r n / R), floor((r + 1) n / R)) of a batch
+// of n. So in each epoch every sample is taken exactly once, every rank makes the same number of
+// steps (a part may be empty), and the batches are the same for any number of ranks.
+#pragma once
+
+#include <cstdint>
+
+namespace renkei::data {
+
+struct SamplerOptions {
+  int64_t count = 0;  // samples in the data set
+  int64_t global_batch = 1;
+  int ranks = 1;
+  uint64_t seed = 1;
+  bool shuffle = true;  // false: the order of the data set, in every epoch
+};
+
+// Positions [begin, end) in the order of an epoch.
+struct Slice {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t size() const { return end - begin; }
+  bool operator==(const Slice&) const = default;
+};
+
+class Sampler {
+ public:
+  explicit Sampler(const SamplerOptions& options);
+
+  int64_t steps_per_epoch() const;
+  Slice batch(int64_t step) const;  // of all ranks together; `step` counts within the epoch
+  Slice slice(int64_t step, int rank) const;
+  int64_t sample(int64_t epoch, int64_t position) const;
+
+ private:
+  SamplerOptions options_;
+};
+
+}  // namespace renkei::data

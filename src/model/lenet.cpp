@@ -1,0 +1,20 @@
+#include "model/lenet.h"
+
+namespace renkei::model {
+
+LeNet::LeNet(int64_t classes)
+    : classes_(classes),
+      conv1_(register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 16, 5)))),
+      conv2_(register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(16, 32, 5)))),
+      fc1_(register_module("fc1", torch::nn::Linear(32 * 5 * 5, 120))),
+      fc2_(register_module("fc2", torch::nn::Linear(120, 84))),
+      fc3_(register_module("fc3", torch::nn::Linear(84, classes))) {}
+
+torch::Tensor LeNet::forward(torch::Tensor input) {
+  input = torch::max_pool2d(torch::relu(conv1_(input)), 2);
+  input = torch::max_pool2d(torch::relu(conv2_(input)), 2);
+  input = torch::relu(fc1_(input.flatten(1)));
+  return fc3_(torch::relu(fc2_(input)));
+}
+
+}  // namespace renkei::model

@@ -1,0 +1,19 @@
+#include "model/mlp.h"
+
+namespace renkei::model {
+
+Mlp::Mlp(int64_t hidden, int64_t layers) : hidden_(hidden) {
+  for (int64_t i = 0; i < layers; ++i)
+    layers_.push_back(
+        register_module("layer" + std::to_string(i), torch::nn::Linear(hidden, hidden)));
+}
+
+torch::Tensor Mlp::forward(torch::Tensor input) {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    if (i > 0) input = torch::relu(input);
+    input = layers_[i]->forward(input);
+  }
+  return input;
+}
+
+}  // namespace renkei::model

@@ -1,0 +1,42 @@
+#include "run/evaluate.h"
+
+#include <array>
+
+#include "comm/allreduce.h"
+#include "run/batch_loader.h"
+#include "run/loss.h"
+
+namespace renkei::run {
+
+Evaluation evaluate(model::Network& network, model::Objective objective,
+                    const data::Dataset& dataset, comm::Transport& transport,
+                    int64_t samples_at_once, const comm::Call& call) {
+  const torch::NoGradGuard no_grad;
+  network.eval();
+  const BatchLoader loader(dataset,
+                           data::Sampler({.count = dataset.count(),
+                                          .global_batch = samples_at_once * transport.size(),
+                                          .ranks = transport.size(),
+                                          .shuffle = false}),
+                           transport.rank());
+  double loss = 0;
+  int64_t correct = 0;
+  for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
+    const Batch batch = loader.load(0, step, 0, 1);
+    if (batch.samples == 0) continue;
+    const torch::Tensor output = network.forward(batch.input);
+    loss += summed_loss(objective, output, batch.target).item<double>();
+    if (objective == model::Objective::classification)
+      correct += output.argmax(1).eq(batch.target).sum().item<int64_t>();
+  }
+  network.train();
+
+  std::array<double, 2> sums{loss, static_cast<double>(correct)};
+  comm::allreduce(transport, std::span<double>(sums), comm::Reduction::sum, call);
+  const auto samples = static_cast<double>(dataset.count());
+  Evaluation result{.loss = sums[0] / samples, .samples = dataset.count()};
+  if (objective == model::Objective::classification) result.accuracy = sums[1] / samples;
+  return result;
+}
+
+}  // namespace renkei::run

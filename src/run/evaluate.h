@@ -1,0 +1,16 @@
+#pragma once
+
+#include "comm/transport.h"
+#include "data/dataset.h"
+#include "model/network.h"
+#include "run/result.h"
+
+namespace renkei::run {
+
+// Evaluates the network on all samples, divided over the ranks, none twice. All ranks get the
+// same result.
+Evaluation evaluate(model::Network& network, model::Objective objective,
+                    const data::Dataset& dataset, comm::Transport& transport,
+                    int64_t samples_at_once, const comm::Call& call);
+
+}  // namespace renkei::run

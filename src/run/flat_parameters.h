@@ -1,0 +1,39 @@
+// All parameters of a network in one buffer, all gradients in another. The tensors of the network
+// become views of them, so that broadcast, reduction and update work on one contiguous piece of
+// memory and nothing is ever packed or unpacked. Each parameter starts on a cache line.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace renkei::run {
+
+class FlatParameters {
+ public:
+  // Moves the parameters of `module` into the flat buffer; the module keeps working as before.
+  explicit FlatParameters(torch::nn::Module& module);
+
+  torch::Tensor& values() { return values_; }
+  torch::Tensor& gradients() { return gradients_; }
+  std::span<float> value_span() { return as_span(values_); }
+  std::span<float> gradient_span() { return as_span(gradients_); }
+
+  void zero_gradients() { gradients_.zero_(); }
+
+  // A hash of the bytes of all parameters, in order; the padding does not count.
+  std::string checksum() const;
+
+ private:
+  static std::span<float> as_span(torch::Tensor& flat) {
+    return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};
+  }
+
+  std::vector<torch::Tensor> parameters_;
+  torch::Tensor values_;
+  torch::Tensor gradients_;
+};
+
+}  // namespace renkei::run

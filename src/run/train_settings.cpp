@@ -1,0 +1,79 @@
+// The settings of a training run: declared and read here.
+#include "run/trainer.h"
+
+namespace renkei::run {
+
+void declare_settings(Settings& settings) {
+  const auto batch_part = [&](const char* name, const char* help, const char* flag = "") {
+    settings.declare({.name = name,
+                      .kind = SettingKind::integer,
+                      .default_value = "auto",
+                      .help = help,
+                      .low = 1,
+                      .high = 1e12,
+                      .flag = flag});
+  };
+  batch_part("train.batch", "samples per step over all ranks", "--batch");
+  batch_part("train.batch_per_device", "samples per step and rank, instead of train.batch",
+             "--batch-per-device");
+  batch_part("train.micro_batch", "samples that go through the network at once");
+  batch_part("train.micro_batches", "micro-batches per step and rank; their gradients add up",
+             "--micro-batches");
+  settings.declare({.name = "train.epochs",
+                    .kind = SettingKind::integer,
+                    .default_value = "1",
+                    .help = "passes over the data set",
+                    .low = 1,
+                    .high = 1e9,
+                    .flag = "--epochs"});
+  settings.declare({.name = "train.steps",
+                    .kind = SettingKind::integer,
+                    .default_value = "auto",
+                    .help = "steps to train, instead of whole epochs",
+                    .low = 1,
+                    .high = 1e15,
+                    .flag = "--steps"});
+  settings.declare({.name = "train.lr",
+                    .kind = SettingKind::real,
+                    .default_value = "0.01",
+                    .help = "learning rate",
+                    .low = 0,
+                    .high = 1e6});
+  settings.declare({.name = "train.momentum",
+                    .kind = SettingKind::real,
+                    .default_value = "0",
+                    .help = "momentum of the gradient descent",
+                    .low = 0,
+                    .high = 1});
+  settings.declare({.name = "train.weight_decay",
+                    .kind = SettingKind::real,
+                    .default_value = "0",
+                    .help = "weight decay (L2)",
+                    .low = 0,
+                    .high = 1e6});
+  settings.declare({.name = "comm.timeout",
+                    .kind = SettingKind::duration,
+                    .default_value = "300s",
+                    .help = "how long a rank waits for another one before the job is given up",
+                    .low = 0.1,
+                    .high = 1e6});
+}
+
+TrainOptions train_options(const Settings& settings) {
+  return {.epochs = settings.integer("train.epochs"),
+          .steps = settings.integer_unless_auto("train.steps"),
+          .seed = static_cast<uint64_t>(settings.integer("run.seed")),
+          .sgd = {.learning_rate = settings.real("train.lr"),
+                  .momentum = settings.real("train.momentum"),
+                  .weight_decay = settings.real("train.weight_decay")},
+          .timeout_seconds = settings.seconds("comm.timeout")};
+}
+
+plan::BatchRequest batch_request(const Settings& settings) {
+  return {.global = settings.integer_unless_auto("train.batch"),
+          .per_device = settings.integer_unless_auto("train.batch_per_device"),
+          .micro = settings.integer_unless_auto("train.micro_batch"),
+          .accumulation = settings.integer_unless_auto("train.micro_batches")};
+}
+
+}  // namespace renkei::run

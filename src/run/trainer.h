@@ -1,0 +1,45 @@
+// The training loop, in eight steps as MN-1's authors count them:
+//
+//   1 shuffle   2 batch   3 forward   4 loss   5 gradients   (allreduce)   6 update
+//   7 next batch   8 next epoch
+//
+// 1, 7 and 8 are here; 2 to 6 are the tasks of the schedule, done by the step executor.
+#pragma once
+
+#include <optional>
+
+#include "base/settings.h"
+#include "comm/transport.h"
+#include "data/dataset.h"
+#include "model/network.h"
+#include "plan/plan.h"
+#include "run/result.h"
+#include "run/sgd.h"
+
+namespace renkei::run {
+
+struct TrainOptions {
+  int64_t epochs = 1;
+  std::optional<int64_t> steps;  // overrides the epochs
+  uint64_t seed = 1;
+  SgdOptions sgd;
+  double timeout_seconds = 300;
+};
+
+void declare_settings(Settings& settings);
+TrainOptions train_options(const Settings& settings);
+plan::BatchRequest batch_request(const Settings& settings);
+
+struct TrainJob {
+  model::Network& network;
+  model::Objective objective;
+  const data::Dataset& train_data;
+  const data::Dataset* held_out;  // null: no evaluation
+  comm::Transport& transport;
+  plan::Plan plan;
+};
+
+// Called by all ranks. Before the first step all of them have the parameters of rank 0.
+TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& observer);
+
+}  // namespace renkei::run

@@ -1,0 +1,148 @@
+// Parallel training equals training in one process. Ranks are threads here; each has a network of
+// its own, as processes would.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "base/error.h"
+#include "comm/thread_transport.h"
+#include "data/random_data.h"
+#include "data/synth_data.h"
+#include "model/lenet.h"
+#include "model/mlp.h"
+#include "run/trainer.h"
+
+namespace renkei::run {
+namespace {
+
+struct Outcome {
+  std::vector<double> losses;
+  torch::Tensor parameters;
+  TrainResult result;
+};
+
+class Losses : public Observer {
+ public:
+  explicit Losses(std::vector<double>& losses) : losses_(losses) {}
+  void on_step(const StepReport& report) override { losses_.push_back(report.loss); }
+  void on_evaluation(int64_t, const Evaluation&) override {}
+
+ private:
+  std::vector<double>& losses_;
+};
+
+struct Case {
+  const data::Dataset& dataset;
+  const data::Dataset* held_out = nullptr;
+  std::function<std::shared_ptr<model::Network>()> make_network;
+  int64_t batch;
+  TrainOptions options;
+};
+
+// Trains with so many ranks and micro-batches and returns what rank 0 has at the end.
+Outcome train_with(const Case& test, int ranks, int64_t micro_batches) {
+  Outcome outcome;
+  std::mutex building;  // Torch's generator is shared by the threads
+  comm::run_as_threads(ranks, [&](comm::Transport& transport) {
+    std::shared_ptr<model::Network> network;
+    {
+      const std::lock_guard lock(building);
+      // Each rank starts elsewhere: the broadcast has to bring them together.
+      torch::manual_seed(100 + transport.rank());
+      network = test.make_network();
+    }
+    std::vector<double> losses;
+    Losses observer(losses);
+    const TrainJob job{.network = *network,
+                       .objective = test.dataset.classes() > 0 ? model::Objective::classification
+                                                               : model::Objective::regression,
+                       .train_data = test.dataset,
+                       .held_out = test.held_out,
+                       .transport = transport,
+                       .plan = plan::data_parallel_plan(plan::infer_batch_sizes(
+                           {.global = test.batch, .accumulation = micro_batches}, ranks))};
+    const TrainResult result = train(job, test.options, observer);
+    if (transport.rank() != 0) return;
+    outcome.losses = losses;
+    outcome.result = result;
+    std::vector<torch::Tensor> flat;
+    for (const torch::Tensor& parameter : network->parameters())
+      flat.push_back(parameter.detach().flatten());
+    outcome.parameters = torch::cat(flat);
+  });
+  return outcome;
+}
+
+double largest_relative_difference(const torch::Tensor& a, const torch::Tensor& b) {
+  return ((a - b).abs().max() / b.abs().max()).item<double>();
+}
+
+TEST(DataParallel, LeavesTheSameBitsAsOneProcessWithTheSameMicroBatches) {
+  // 30 samples in batches of 8: the last batch of an epoch is smaller, so ranks differ in weight.
+  const data::RandomData dataset({.sample_shape = {24}, .count = 30, .target_size = 24});
+  const Case test{.dataset = dataset,
+                  .make_network = [] { return std::make_shared<model::Mlp>(24, 3); },
+                  .batch = 8,
+                  .options = {.epochs = 3, .sgd = {.learning_rate = 0.1, .momentum = 0.9}}};
+  const Outcome one = train_with(test, 1, 2);
+  const Outcome two = train_with(test, 2, 1);
+  EXPECT_EQ(one.losses, two.losses);
+  EXPECT_TRUE(torch::equal(one.parameters, two.parameters));
+  EXPECT_EQ(one.result.checksum, two.result.checksum);
+}
+
+TEST(DataParallel, EqualsOneProcessForAnyNumberOfRanks) {
+  const data::RandomData dataset({.sample_shape = {64}, .count = 96, .target_size = 64});
+  const Case test{.dataset = dataset,
+                  .make_network = [] { return std::make_shared<model::Mlp>(64, 4); },
+                  .batch = 12,
+                  .options = {.steps = 20, .sgd = {.learning_rate = 0.05, .momentum = 0.9}}};
+  const Outcome one = train_with(test, 1, 1);
+  EXPECT_LT(one.losses.back(), one.losses.front());
+  for (const int ranks : {2, 3, 4})
+    for (const int64_t micro_batches : {1, 3}) {
+      const Outcome many =
+          train_with(test, ranks, micro_batches == 3 && ranks != 4 ? 2 : micro_batches);
+      ASSERT_EQ(many.losses.size(), one.losses.size());
+      for (size_t step = 0; step < one.losses.size(); ++step)
+        EXPECT_NEAR(many.losses[step] / one.losses[step], 1, 1e-6) << "step " << step;
+      EXPECT_LT(largest_relative_difference(many.parameters, one.parameters), 1e-6);
+    }
+}
+
+TEST(DataParallel, EvaluatesEverySampleOnceWhateverTheRanks) {
+  const data::MemoryImages train_images = data::draw_synth_data({.images = 64});
+  const data::MemoryImages held_out = data::draw_synth_data({.first = 64, .images = 37});
+  const Case test{.dataset = train_images,
+                  .held_out = &held_out,
+                  .make_network = [] { return std::make_shared<model::LeNet>(10); },
+                  .batch = 12,
+                  .options = {.epochs = 1, .sgd = {.learning_rate = 0.05}}};
+  const Outcome one = train_with(test, 1, 1);
+  for (const int ranks : {2, 3}) {
+    const Outcome many = train_with(test, ranks, 1);
+    ASSERT_TRUE(many.result.evaluation && many.result.evaluation->accuracy);
+    EXPECT_EQ(many.result.evaluation->samples, 37);
+    EXPECT_NEAR(many.result.evaluation->loss, one.result.evaluation->loss, 1e-4);
+    EXPECT_EQ(many.result.evaluation->accuracy, one.result.evaluation->accuracy);
+  }
+}
+
+TEST(DataParallel, StepTimesAddUpToTheStep) {
+  const data::RandomData dataset({.sample_shape = {16}, .count = 32, .target_size = 16});
+  const Case test{.dataset = dataset,
+                  .make_network = [] { return std::make_shared<model::Mlp>(16, 2); },
+                  .batch = 8,
+                  .options = {.epochs = 1}};
+  const Outcome outcome = train_with(test, 2, 1);
+  ASSERT_EQ(outcome.result.step_times.size(), 4u);
+  for (const auto& step : outcome.result.step_times) {
+    double sum = 0;
+    for (const double part : step.by_category) sum += part;
+    EXPECT_NEAR(sum, step.seconds, 1e-9);
+    EXPECT_GT(step[timeline::Category::compute], 0);
+  }
+}
+
+}  // namespace
+}  // namespace renkei::run

@@ -1,0 +1,55 @@
+#include "run/flat_parameters.h"
+
+#include <gtest/gtest.h>
+
+#include "model/lenet.h"
+#include "model/mlp.h"
+
+namespace renkei::run {
+namespace {
+
+TEST(FlatParameters, TheNetworkComputesAsBefore) {
+  torch::manual_seed(1);
+  model::LeNet network(10);
+  const torch::Tensor input = torch::randn({2, 3, 32, 32});
+  const torch::Tensor before = network.forward(input);
+  FlatParameters flat(network);
+  EXPECT_TRUE(torch::equal(network.forward(input), before));
+}
+
+TEST(FlatParameters, GradientsOfTwoBackwardsAddUpInTheFlatBuffer) {
+  torch::manual_seed(1);
+  model::Mlp network(7, 2);
+  FlatParameters flat(network);
+  const torch::Tensor input = torch::randn({3, 7});
+  network.forward(input).sum().backward();
+  const torch::Tensor once = flat.gradients().clone();
+  EXPECT_GT(once.abs().max().item<float>(), 0);
+  network.forward(input).sum().backward();
+  EXPECT_TRUE(torch::allclose(flat.gradients(), once * 2));
+  flat.zero_gradients();
+  for (const torch::Tensor& parameter : network.parameters())
+    EXPECT_EQ(parameter.grad().abs().max().item<float>(), 0);
+}
+
+TEST(FlatParameters, ParametersFollowTheFlatBufferAndStartOnCacheLines) {
+  model::Mlp network(5, 3);
+  FlatParameters flat(network);
+  flat.values().fill_(3);
+  for (const torch::Tensor& parameter : network.parameters()) {
+    EXPECT_EQ(parameter.min().item<float>(), 3);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(parameter.data_ptr<float>()) % 64, 0u);
+  }
+}
+
+TEST(FlatParameters, TheChecksumSeesOneChangedBit) {
+  model::Mlp network(5, 3);
+  FlatParameters flat(network);
+  const std::string before = flat.checksum();
+  EXPECT_EQ(flat.checksum(), before);
+  network.parameters()[2].data()[0][0] += 1e-3f;
+  EXPECT_NE(flat.checksum(), before);
+}
+
+}  // namespace
+}  // namespace renkei::run
