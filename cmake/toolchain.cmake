@@ -14,10 +14,13 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # Designated initialisers leave fields out on purpose: their defaults are the documentation.
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-fpch-preprocess)
+  # -Wrestrict of g++ 12 has false findings in std::string.
+  add_compile_options(-fpch-preprocess -Wno-restrict)
 endif()
 
 if(RENKEI_SANITIZE)
+  # g++ 12 finds uninitialised memory in the standard library once it is instrumented.
+  add_compile_options(-Wno-maybe-uninitialized)
   add_compile_options(-fsanitize=${RENKEI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1)
   add_link_options(-fsanitize=${RENKEI_SANITIZE})
 endif()
