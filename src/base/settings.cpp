@@ -194,6 +194,11 @@ std::optional<int64_t> Settings::integer_unless_auto(std::string_view name) cons
   return integer(name);
 }
 
+std::optional<int64_t> Settings::size_unless_auto(std::string_view name) const {
+  if (is_auto(name)) return std::nullopt;
+  return size_bytes(name);
+}
+
 std::string Settings::to_markdown() const {
   std::string page, section;
   for (const Setting& setting : declared_) {

@@ -46,6 +46,7 @@ class Settings {
 
   // For settings that may be left to Renkei: empty while the value is "auto".
   std::optional<int64_t> integer_unless_auto(std::string_view name) const;
+  std::optional<int64_t> size_unless_auto(std::string_view name) const;
   bool is_auto(std::string_view name) const { return value_of(name) == "auto"; }
 
   std::string to_toml() const;      // fully resolved, a valid input for load_toml

@@ -3,6 +3,7 @@
 #include "cli/ranks.h"
 #include "cli/run_directory.h"
 #include "cli/training_data.h"
+#include "comm/communicator.h"
 #ifdef RENKEI_HAVE_TORCH
 #include "model/network.h"
 #include "run/trainer.h"
@@ -21,6 +22,7 @@ Settings declare_all_settings() {
 #ifdef RENKEI_HAVE_TORCH
   run::declare_settings(settings);
 #endif
+  comm::declare_settings(settings);
   return settings;
 }
 

@@ -80,6 +80,9 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   log.info("training {} on {} ranks, {} threads, {}", settings.text("model.name"), transport.size(),
            context.threads, plan.batch.equation());
 
+  comm::Communicator communicator(transport,
+                                  comm::communicator_options(settings, transport.size()));
+  log.info("{}", communicator.topology());
   std::unique_ptr<run::Observer> observer = std::make_unique<NoOutput>();
   TrainOutput* output = nullptr;
   if (first) {
@@ -92,7 +95,7 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
                                                                  : model::Objective::regression,
                           .train_data = *data.train,
                           .held_out = data.held_out.get(),
-                          .transport = transport,
+                          .communicator = communicator,
                           .plan = plan};
   TrainSummary summary{.model = settings.text("model.name"),
                        .plan = plan,

@@ -1,11 +1,21 @@
 #pragma once
 
+#include "comm/agreement.h"
+#include "comm/dtype.h"
 #include "comm/transport.h"
 
 namespace renkei::comm {
 
-// Copies the root's buffer into every rank's. T: float, double, int64_t, uint8_t, std::byte.
-template <typename T>
-void broadcast(Transport& transport, std::span<T> buffer, int root, const Call& call = {});
+// Copies the root's buffer into every rank's: down a tree when it is small, along a chain when it
+// is large.
+void broadcast(Transport& transport, Buffer buffer, int root, const Call& call = {},
+               Check check = Check::agreement);
+
+// ceil(log2 n) rounds of the whole buffer.
+void tree_broadcast(Transport& transport, Buffer buffer, int root, const Call& call);
+
+// Every rank passes the segments on to the next one while it receives those behind them.
+void chain_broadcast(Transport& transport, Buffer buffer, int root, size_t segment_bytes,
+                     const Call& call);
 
 }  // namespace renkei::comm

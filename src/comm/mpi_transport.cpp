@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
+#include <exception>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -22,17 +24,60 @@ struct MpiState : Request::State {
   int peer = 0;
 };
 
+// An MPI-3 shared window among the ranks of one host.
+class MpiSharedRegion : public SharedRegion {
+ public:
+  MpiSharedRegion(MPI_Comm host, size_t bytes) : bytes_(bytes) {
+    void* mine = nullptr;
+    MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, host, &mine, &window_);
+    // Touched first by its owner, so that the pages lie near it; new pages are zero.
+    std::memset(mine, 0, bytes);
+    int size = 0;
+    MPI_Comm_size(host, &size);
+    for (int rank = 0; rank < size; ++rank) {
+      MPI_Aint length = 0;
+      int unit = 0;
+      void* part = nullptr;
+      MPI_Win_shared_query(window_, rank, &length, &unit, &part);
+      parts_.push_back(static_cast<std::byte*>(part));
+    }
+    MPI_Barrier(host);
+  }
+  ~MpiSharedRegion() override {
+    // Freeing is collective: only at an orderly end, when all ranks come here.
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (!finalized && std::uncaught_exceptions() == 0) MPI_Win_free(&window_);
+  }
+  std::span<std::byte> part(int local_rank) const override {
+    return {parts_.at(static_cast<size_t>(local_rank)), bytes_};
+  }
+
+ private:
+  size_t bytes_;
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::vector<std::byte*> parts_;
+};
+
 class MpiTransport : public Transport {
  public:
   explicit MpiTransport(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {
     MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
     MPI_Comm_rank(communicator_, &rank_);
     MPI_Comm_size(communicator_, &size_);
+    // By host name, not MPI_Comm_split_type: the ranks that share memory must be those of
+    // local_ranks(), also where several "hosts" are containers of one machine.
+    int first_of_host = 0;
+    while (hosts_[static_cast<size_t>(first_of_host)] != hosts_[static_cast<size_t>(rank_)])
+      ++first_of_host;
+    MPI_Comm_split(communicator_, first_of_host, rank_, &host_communicator_);
   }
   ~MpiTransport() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (!finalized) MPI_Comm_free(&communicator_);
+    if (finalized) return;
+    MPI_Comm_free(&host_communicator_);
+    MPI_Comm_free(&communicator_);
   }
 
   int rank() const override { return rank_; }
@@ -49,6 +94,10 @@ class MpiTransport : public Transport {
     return start(from, bytes.size(), [&](size_t at, int count, MPI_Request* request) {
       MPI_Irecv(bytes.data() + at, count, MPI_BYTE, from, tag, communicator_, request);
     });
+  }
+
+  std::shared_ptr<SharedRegion> share(size_t bytes) override {
+    return std::make_shared<MpiSharedRegion>(host_communicator_, padded_to_pages(bytes));
   }
 
   void wait(Request& request, const Call& call) override {
@@ -89,10 +138,16 @@ class MpiTransport : public Transport {
     return Request(std::move(state));
   }
 
+  static size_t padded_to_pages(size_t bytes) {
+    constexpr size_t kPage = 4096;
+    return std::max<size_t>(1, (bytes + kPage - 1) / kPage) * kPage;
+  }
+
   static void finish(Request& request) { request = Request(); }
 
   std::vector<std::string> hosts_;
   MPI_Comm communicator_ = MPI_COMM_NULL;
+  MPI_Comm host_communicator_ = MPI_COMM_NULL;  // the ranks of this host, in rank order
   int rank_ = 0;
   int size_ = 1;
 };

@@ -5,6 +5,9 @@
 
 #include "comm/thread_transport.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -33,6 +36,42 @@ struct Inbox {
   std::map<std::pair<int, int>, Channel> channels;  // by (from, tag); references stay valid
 };
 
+class ThreadSharedRegion : public SharedRegion {
+ public:
+  ThreadSharedRegion(size_t bytes, int parts) : bytes_(bytes), parts_(parts) {
+    memory_ = mmap(nullptr, length(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED)
+      throw Error(ErrorCode::memory,
+                  fmt::format("no {} bytes of memory for {} ranks to share", length(), parts));
+    madvise(memory_, length(), MADV_HUGEPAGE);
+  }
+  ~ThreadSharedRegion() override { munmap(memory_, length()); }
+  ThreadSharedRegion(const ThreadSharedRegion&) = delete;
+  ThreadSharedRegion& operator=(const ThreadSharedRegion&) = delete;
+
+  std::span<std::byte> part(int local_rank) const override {
+    if (local_rank < 0 || local_rank >= parts_)
+      throw Error(ErrorCode::bug,
+                  fmt::format("no part {} of {} of a shared memory", local_rank, parts_));
+    return {static_cast<std::byte*>(memory_) + bytes_ * static_cast<size_t>(local_rank), bytes_};
+  }
+
+ private:
+  size_t length() const { return bytes_ * static_cast<size_t>(parts_); }
+
+  size_t bytes_;
+  int parts_;
+  void* memory_ = nullptr;
+};
+
+// The k-th memory that the ranks of a host share: made by the first of them to ask, which none has
+// to wait for, and kept here until the last has it.
+struct Share {
+  std::shared_ptr<ThreadSharedRegion> region;
+  int first_rank = 0;  // to ask
+  int takers = 0;
+};
+
 struct World {
   World(int ranks, const ThreadOptions& options)
       : hosts(options.hosts), rendezvous(options.rendezvous), inboxes(ranks) {
@@ -54,6 +93,8 @@ struct World {
   std::vector<std::string> hosts;
   bool rendezvous;
   std::vector<Inbox> inboxes;
+  std::mutex shares_mutex;
+  std::map<std::pair<std::string, int64_t>, Share> shares;  // by (host, k)
   std::atomic<int> failed_rank = -1;
   std::exception_ptr failure;  // written by the first rank that fails, read after the threads ended
 };
@@ -124,7 +165,34 @@ class ThreadTransport : public Transport {
     request = Request();
   }
 
+  std::shared_ptr<SharedRegion> share(size_t bytes) override {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t padded = std::max<size_t>(1, (bytes + page - 1) / page) * page;
+    const int takers = static_cast<int>(local_ranks(*this).size());
+    std::lock_guard lock(world_.shares_mutex);
+    const auto [place, is_new] = world_.shares.try_emplace({host(rank_), shares_++});
+    Share& share = place->second;
+    if (is_new) {
+      share.first_rank = rank_;
+      share.region = std::make_shared<ThreadSharedRegion>(padded, takers);
+    }
+    const auto region = share.region;
+    const int first = share.first_rank;
+    if (++share.takers == takers) world_.shares.erase(place);
+    if (region && region->part(0).size() != padded) throw_shares_differ(*region, first, padded);
+    return region;
+  }
+
  private:
+  [[noreturn]] void throw_shares_differ(const SharedRegion& region, int first,
+                                        size_t padded) const {
+    Error error(ErrorCode::communication,
+                fmt::format("rank {} (host {}) shares {} bytes, but rank {} (host {}) {} bytes",
+                            first, host(first), region.part(0).size(), rank_, host(rank_), padded),
+                "all ranks of a host must ask for the same amount of shared memory");
+    throw blame(std::move(error), rank_, {});
+  }
+
   size_t checked(int rank) const {
     if (rank < 0 || rank >= size())
       throw Error(ErrorCode::bug, fmt::format("there is no rank {} among {} ranks", rank, size()));
@@ -188,6 +256,7 @@ class ThreadTransport : public Transport {
 
   World& world_;
   int rank_;
+  int64_t shares_ = 0;  // asked for so far
 };
 
 void run_rank(World& world, int rank, const std::function<void(Transport&)>& body) {

@@ -5,6 +5,13 @@
 
 namespace renkei::comm {
 
+std::vector<int> local_ranks(const Transport& transport) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < transport.size(); ++rank)
+    if (transport.host(rank) == transport.host(transport.rank())) ranks.push_back(rank);
+  return ranks;
+}
+
 void throw_timeout(const Transport& transport, int peer, const Call& call) {
   const std::string step = call.step >= 0 ? fmt::format(", step {}", call.step) : "";
   Error error(

@@ -8,6 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/shared_region.h"
 
 namespace renkei::comm {
 
@@ -50,10 +54,20 @@ class Transport {
   // Returns when the transfer is complete. Throws a communication Error that names the peer, its
   // host, the operation and the step when call.timeout_seconds pass.
   virtual void wait(Request& request, const Call& call) = 0;
+
+  // Memory shared by the ranks of this host, `bytes` for each; null where the transport has none.
+  // All ranks of the host must call it together. Part i belongs to rank local_ranks(*this)[i].
+  virtual std::shared_ptr<SharedRegion> share([[maybe_unused]] size_t bytes) { return nullptr; }
 };
 
+// The ranks on the same host as this one, in rank order.
+std::vector<int> local_ranks(const Transport& transport);
+
 // The error of a wait that took too long: "rank 3 (host n2) waited 30 s for rank 4 (host n3) in
-// allreduce, step 7".
+// allreduce, step 7". A type of its own, because whoever is waited for may itself be waiting.
+struct Timeout : Error {
+  using Error::Error;
+};
 [[noreturn]] void throw_timeout(const Transport& transport, int peer, const Call& call);
 
 }  // namespace renkei::comm

@@ -2,16 +2,16 @@
 
 #include <array>
 
-#include "comm/allreduce.h"
 #include "run/batch_loader.h"
 #include "run/loss.h"
 
 namespace renkei::run {
 
 Evaluation evaluate(model::Network& network, model::Objective objective,
-                    const data::Dataset& dataset, comm::Transport& transport,
+                    const data::Dataset& dataset, comm::Communicator& communicator,
                     int64_t samples_at_once, const comm::Call& call) {
   const torch::NoGradGuard no_grad;
+  const comm::Transport& transport = communicator.transport();
   network.eval();
   const BatchLoader loader(dataset,
                            data::Sampler({.count = dataset.count(),
@@ -32,7 +32,7 @@ Evaluation evaluate(model::Network& network, model::Objective objective,
   network.train();
 
   std::array<double, 2> sums{loss, static_cast<double>(correct)};
-  comm::allreduce(transport, std::span<double>(sums), comm::Reduction::sum, call);
+  communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum, call);
   const auto samples = static_cast<double>(dataset.count());
   Evaluation result{.loss = sums[0] / samples, .samples = dataset.count()};
   if (objective == model::Objective::classification) result.accuracy = sums[1] / samples;

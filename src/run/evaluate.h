@@ -1,6 +1,6 @@
 #pragma once
 
-#include "comm/transport.h"
+#include "comm/communicator.h"
 #include "data/dataset.h"
 #include "model/network.h"
 #include "run/result.h"
@@ -10,7 +10,7 @@ namespace renkei::run {
 // Evaluates the network on all samples, divided over the ranks, none twice. All ranks get the
 // same result.
 Evaluation evaluate(model::Network& network, model::Objective objective,
-                    const data::Dataset& dataset, comm::Transport& transport,
+                    const data::Dataset& dataset, comm::Communicator& communicator,
                     int64_t samples_at_once, const comm::Call& call);
 
 }  // namespace renkei::run

@@ -14,35 +14,37 @@ int64_t padded(int64_t count) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module) : parameters_(module.parameters()) {
+FlatParameters::FlatParameters(torch::nn::Module& module, const Allocate& allocate_gradients) {
   int64_t total = 0;
   for (const auto& named : module.named_parameters()) {
     if (named.value().scalar_type() != torch::kFloat32)
       throw Error(ErrorCode::usage,
                   fmt::format("the parameter {} is {}, and only float32 can be trained",
                               named.key(), torch::toString(named.value().scalar_type())));
+    slots_.push_back({named.value(), total, named.value().numel()});
     total += padded(named.value().numel());
   }
   values_ = torch::zeros({total});
-  gradients_ = torch::zeros({total});
+  gradients_ = allocate_gradients
+                   ? torch::from_blob(allocate_gradients(static_cast<size_t>(total)), {total})
+                   : torch::empty({total});
+  gradients_.zero_();
 
-  int64_t offset = 0;
-  for (torch::Tensor& parameter : parameters_) {
-    const int64_t count = parameter.numel();
-    torch::Tensor place = values_.narrow(0, offset, count).view(parameter.sizes());
-    place.copy_(parameter.detach());
-    parameter.set_data(place);
+  for (Slot& slot : slots_) {
+    const auto shape = slot.parameter.sizes();
+    torch::Tensor place = values_.narrow(0, slot.offset, slot.count).view(shape);
+    place.copy_(slot.parameter.detach());
+    slot.parameter.set_data(place);
     // A gradient that is there already is added to in place, so it stays a view.
-    parameter.mutable_grad() = gradients_.narrow(0, offset, count).view(parameter.sizes());
-    offset += padded(count);
+    slot.parameter.mutable_grad() = gradients_.narrow(0, slot.offset, slot.count).view(shape);
   }
 }
 
 std::string FlatParameters::checksum() const {
   Checksum checksum;
-  for (const torch::Tensor& parameter : parameters_)
+  for (const Slot& slot : slots_)
     checksum.add(std::as_bytes(
-        std::span(parameter.data_ptr<float>(), static_cast<size_t>(parameter.numel()))));
+        std::span(slot.parameter.data_ptr<float>(), static_cast<size_t>(slot.count))));
   return checksum.hex();
 }
 

@@ -5,6 +5,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,8 +14,21 @@ namespace renkei::run {
 
 class FlatParameters {
  public:
+  // Memory for the gradients, of at least so many floats; where they lie decides how fast they are
+  // reduced. It must stay for as long as the network is trained.
+  using Allocate = std::function<float*(size_t count)>;
+
+  // Where a parameter lies in the flat buffers.
+  struct Slot {
+    torch::Tensor parameter;
+    int64_t offset = 0;
+    int64_t count = 0;
+  };
+
   // Moves the parameters of `module` into the flat buffer; the module keeps working as before.
-  explicit FlatParameters(torch::nn::Module& module);
+  explicit FlatParameters(torch::nn::Module& module, const Allocate& allocate_gradients = {});
+
+  const std::vector<Slot>& slots() const { return slots_; }
 
   torch::Tensor& values() { return values_; }
   torch::Tensor& gradients() { return gradients_; }
@@ -31,7 +45,7 @@ class FlatParameters {
     return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};
   }
 
-  std::vector<torch::Tensor> parameters_;
+  std::vector<Slot> slots_;
   torch::Tensor values_;
   torch::Tensor gradients_;
 };

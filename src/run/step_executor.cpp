@@ -3,7 +3,6 @@
 #include <array>
 
 #include "base/clock.h"
-#include "comm/allreduce.h"
 #include "run/loss.h"
 
 namespace renkei::run {
@@ -77,21 +76,19 @@ void StepExecutor::execute(const Task& task, Step& state) {
       return;
     }
     case TaskKind::backward:
+      if (task.micro_batch + 1 == state.micro_batches) parts_.reducer.start(state.step);
       if (state.batch.samples == 0) return;
       state.loss.backward();
       state.loss.reset();
       return;
-    case TaskKind::reduce: {
-      comm::allreduce(parts_.transport, parts_.parameters.gradient_span(), comm::Reduction::sum,
-                      {.operation = "allreduce of the gradients",
-                       .step = state.step,
-                       .timeout_seconds = parts_.timeout_seconds});
-      comm::allreduce(parts_.transport, std::span(&state.loss_sum, 1), comm::Reduction::sum,
-                      {.operation = "allreduce of the loss",
-                       .step = state.step,
-                       .timeout_seconds = parts_.timeout_seconds});
+    case TaskKind::reduce:
+      parts_.reducer.finish();
+      parts_.communicator.allreduce(comm::Buffer(std::span(&state.loss_sum, 1)),
+                                    comm::Reduction::sum,
+                                    {.operation = "allreduce of the loss",
+                                     .step = state.step,
+                                     .timeout_seconds = parts_.timeout_seconds});
       return;
-    }
     case TaskKind::update:
       parts_.optimizer.update(parts_.parameters.values(), parts_.parameters.gradients());
       return;

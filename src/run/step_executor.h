@@ -4,10 +4,11 @@
 #include <functional>
 #include <vector>
 
-#include "comm/transport.h"
+#include "comm/communicator.h"
 #include "model/network.h"
 #include "run/batch_loader.h"
 #include "run/flat_parameters.h"
+#include "run/gradient_reducer.h"
 #include "run/sgd.h"
 #include "schedule/schedule.h"
 #include "timeline/recorder.h"
@@ -27,7 +28,8 @@ class StepExecutor {
     BatchLoader& loader;
     FlatParameters& parameters;
     Sgd& optimizer;
-    comm::Transport& transport;
+    GradientReducer& reducer;
+    comm::Communicator& communicator;
     timeline::Recorder& recorder;
     double timeout_seconds;
   };

@@ -51,12 +51,6 @@ void declare_settings(Settings& settings) {
                     .help = "weight decay (L2)",
                     .low = 0,
                     .high = 1e6});
-  settings.declare({.name = "comm.timeout",
-                    .kind = SettingKind::duration,
-                    .default_value = "300s",
-                    .help = "how long a rank waits for another one before the job is given up",
-                    .low = 0.1,
-                    .high = 1e6});
 }
 
 TrainOptions train_options(const Settings& settings) {
@@ -66,6 +60,10 @@ TrainOptions train_options(const Settings& settings) {
           .sgd = {.learning_rate = settings.real("train.lr"),
                   .momentum = settings.real("train.momentum"),
                   .weight_decay = settings.real("train.weight_decay")},
+          .reducer = {.bucket_bytes =
+                          static_cast<size_t>(settings.size_unless_auto("comm.bucket").value_or(0)),
+                      .overlap = settings.boolean("comm.overlap"),
+                      .timeout_seconds = settings.seconds("comm.timeout")},
           .timeout_seconds = settings.seconds("comm.timeout")};
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/allreduce.h"
-#include "comm/broadcast.h"
 #include "run/evaluate.h"
 #include "run/step_executor.h"
 
@@ -12,14 +10,14 @@ namespace {
 
 void broadcast_initial_state(const TrainJob& job, FlatParameters& parameters,
                              const TrainOptions& options) {
-  comm::broadcast(job.transport, parameters.value_span(), 0,
-                  {.operation = "broadcast of the initial parameters",
-                   .timeout_seconds = options.timeout_seconds});
+  job.communicator.broadcast(comm::Buffer(parameters.value_span()), 0,
+                             {.operation = "broadcast of the initial parameters",
+                              .timeout_seconds = options.timeout_seconds});
   for (torch::Tensor& buffer : job.network.buffers()) {
     auto* bytes = static_cast<std::byte*>(buffer.data_ptr());
-    comm::broadcast(job.transport, std::span(bytes, buffer.nbytes()), 0,
-                    {.operation = "broadcast of the initial buffers",
-                     .timeout_seconds = options.timeout_seconds});
+    job.communicator.broadcast(comm::Buffer(std::span(bytes, buffer.nbytes())), 0,
+                               {.operation = "broadcast of the initial buffers",
+                                .timeout_seconds = options.timeout_seconds});
   }
 }
 
@@ -28,8 +26,8 @@ void separate_waiting(const TrainJob& job, std::vector<timeline::StepTimes>& ste
                       const TrainOptions& options) {
   std::vector<double> least;
   for (const auto& step : steps) least.push_back(step[timeline::Category::communication]);
-  comm::allreduce(
-      job.transport, std::span(least), comm::Reduction::min,
+  job.communicator.allreduce(
+      comm::Buffer(std::span(least)), comm::Reduction::min,
       {.operation = "exchange of step times", .timeout_seconds = options.timeout_seconds});
   timeline::split_waiting(steps, least);
 }
@@ -37,26 +35,31 @@ void separate_waiting(const TrainJob& job, std::vector<timeline::StepTimes>& ste
 }  // namespace
 
 TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& observer) {
-  FlatParameters parameters(job.network);
+  const comm::Transport& transport = job.communicator.transport();
+  FlatParameters parameters(job.network, [&](size_t count) {
+    return reinterpret_cast<float*>(job.communicator.allocate(count, comm::DType::f32).data);
+  });
   broadcast_initial_state(job, parameters, options);
 
+  GradientReducer reducer(parameters, job.communicator, options.reducer);
   Sgd optimizer(options.sgd);
   BatchLoader loader(job.train_data,
                      data::Sampler({.count = job.train_data.count(),
                                     .global_batch = job.plan.batch.global,
-                                    .ranks = job.transport.size(),
+                                    .ranks = transport.size(),
                                     .seed = options.seed}),
-                     job.transport.rank());
+                     transport.rank());
   timeline::Recorder recorder;
   StepExecutor executor({.network = job.network,
                          .objective = job.objective,
                          .loader = loader,
                          .parameters = parameters,
                          .optimizer = optimizer,
-                         .transport = job.transport,
+                         .reducer = reducer,
+                         .communicator = job.communicator,
                          .recorder = recorder,
                          .timeout_seconds = options.timeout_seconds});
-  const auto tasks = schedule::make_schedule(job.plan, job.transport.rank());
+  const auto tasks = schedule::make_schedule(job.plan, transport.rank());
 
   const int64_t per_epoch = loader.steps_per_epoch();
   const int64_t steps = options.steps.value_or(options.epochs * per_epoch);
@@ -79,7 +82,7 @@ TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& ob
     const bool epoch_ends = (step + 1) % per_epoch == 0 || step + 1 == steps;
     if (epoch_ends && job.held_out) {
       result.evaluation = evaluate(
-          job.network, job.objective, *job.held_out, job.transport,
+          job.network, job.objective, *job.held_out, job.communicator,
           std::max<int64_t>(job.plan.batch.micro, 64),
           {.operation = "evaluation", .step = step, .timeout_seconds = options.timeout_seconds});
       observer.on_evaluation(step, *result.evaluation);

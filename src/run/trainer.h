@@ -9,10 +9,11 @@
 #include <optional>
 
 #include "base/settings.h"
-#include "comm/transport.h"
+#include "comm/communicator.h"
 #include "data/dataset.h"
 #include "model/network.h"
 #include "plan/plan.h"
+#include "run/gradient_reducer.h"
 #include "run/result.h"
 #include "run/sgd.h"
 
@@ -23,6 +24,7 @@ struct TrainOptions {
   std::optional<int64_t> steps;  // overrides the epochs
   uint64_t seed = 1;
   SgdOptions sgd;
+  ReducerOptions reducer;
   double timeout_seconds = 300;
 };
 
@@ -35,7 +37,7 @@ struct TrainJob {
   model::Objective objective;
   const data::Dataset& train_data;
   const data::Dataset* held_out;  // null: no evaluation
-  comm::Transport& transport;
+  comm::Communicator& communicator;
   plan::Plan plan;
 };
 

@@ -14,6 +14,9 @@ void check_broadcast(Transport& transport);
 void check_all_gather(Transport& transport);
 void check_all_gather_v(Transport& transport);
 void check_reduce_scatter(Transport& transport);
+void check_all_to_all(Transport& transport);
+
+// Every algorithm.
 void check_allreduce(Transport& transport);
 
 // Order-dependent sums: the same bits on every rank, and close to the reference.

@@ -19,6 +19,7 @@ TEST(MpiCollectives, AgreeWithTheReference) {
   check_all_gather(transport);
   check_all_gather_v(transport);
   check_reduce_scatter(transport);
+  check_all_to_all(transport);
   check_allreduce(transport);
   check_allreduce_gives_same_bits(transport);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/reduce.h"
+#include "comm/reference.h"
 
 namespace renkei::comm {
 
@@ -22,8 +23,20 @@ inline uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Whole numbers in [-1000, 1000] (any byte for byte types): sums of thousands of them are exact
-// also in float, so that every order of additions gives the same bits.
+// A number as an element.
+template <typename T>
+T element(double value) {
+  if constexpr (std::is_same_v<T, Half>)
+    return reference::to_half(static_cast<float>(value));
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return reference::to_bfloat16(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
+// Whole numbers in [-1000, 1000], in [-15, 15] for 16-bit floats, any byte for byte types: sums of
+// thousands of them (of 8 for 16 bits) are exact, so that every order of additions gives the same
+// bits.
 template <typename T>
 std::vector<T> pattern(int rank, size_t count, uint32_t salt = 0) {
   const uint64_t stream = mixed((uint64_t{salt} << 32) + static_cast<uint64_t>(rank));
@@ -33,6 +46,8 @@ std::vector<T> pattern(int rank, size_t count, uint32_t salt = 0) {
     const uint64_t random = mixed(stream + i);
     if constexpr (sizeof(T) == 1)
       value[i] = static_cast<T>(random & 0xFF);
+    else if constexpr (sizeof(T) == 2)
+      value[i] = element<T>(static_cast<double>(random % 31) - 15);
     else
       value[i] = static_cast<T>(static_cast<int64_t>(random % 2001) - 1000);
   }
@@ -48,7 +63,9 @@ std::vector<T> rough_pattern(int rank, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const uint64_t random = mixed(stream + i);
     const double mantissa = static_cast<double>(random >> 11) * 0x1p-52 - 1;  // in [-1, 1)
-    value[i] = static_cast<T>(std::ldexp(mantissa, static_cast<int>(random % 40)));
+    // 16-bit floats: so that no sum of 8 overflows.
+    const int exponents = sizeof(T) == 2 ? 12 : 40;
+    value[i] = element<T>(std::ldexp(mantissa, static_cast<int>(random % 64) % exponents));
   }
   return values;
 }
@@ -66,6 +83,12 @@ std::vector<T> reduced_pattern(int ranks, size_t count, Reduction reduction, uin
     }
   }
   return result;
+}
+
+// A buffer's elements as what they are.
+template <typename T>
+std::span<T> elements_of(Buffer buffer) {
+  return {reinterpret_cast<T*>(buffer.data), buffer.count};
 }
 
 // Equal also where == is not: NaN is itself, and -0 is not +0.

@@ -51,6 +51,7 @@ Outcome train_with(const Case& test, int ranks, int64_t micro_batches) {
       torch::manual_seed(100 + transport.rank());
       network = test.make_network();
     }
+    comm::Communicator communicator(transport, {});
     std::vector<double> losses;
     Losses observer(losses);
     const TrainJob job{.network = *network,
@@ -58,7 +59,7 @@ Outcome train_with(const Case& test, int ranks, int64_t micro_batches) {
                                                                : model::Objective::regression,
                        .train_data = test.dataset,
                        .held_out = test.held_out,
-                       .transport = transport,
+                       .communicator = communicator,
                        .plan = plan::data_parallel_plan(plan::infer_batch_sizes(
                            {.global = test.batch, .accumulation = micro_batches}, ranks))};
     const TrainResult result = train(job, test.options, observer);

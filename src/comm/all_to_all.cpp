@@ -1,0 +1,35 @@
+#include "comm/all_to_all.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "comm/exchange.h"
+
+namespace renkei::comm {
+
+void all_to_all(Transport& transport, ConstBuffer from, Buffer into, const Call& call,
+                Check check) {
+  const int n = transport.size(), r = transport.rank();
+  if (from.count != into.count || from.dtype != into.dtype ||
+      into.count % static_cast<size_t>(n) != 0)
+    throw Error(ErrorCode::bug,
+                fmt::format("all_to_all of {} {} into {} {} on {} ranks", from.count,
+                            name_of(from.dtype), into.count, name_of(into.dtype), n));
+  const Call named = with_name(call, "all_to_all");
+  if (check == Check::agreement)
+    check_agreement(
+        transport, {.collective = Collective::all_to_all, .dtype = into.dtype, .count = into.count},
+        named);
+  const size_t part_bytes = into.bytes() / static_cast<size_t>(n);
+  const auto part = [&](auto bytes, int rank) {
+    return bytes.subspan(static_cast<size_t>(rank) * part_bytes, part_bytes);
+  };
+  std::ranges::copy(part(from.span(), r), part(into.span(), r).begin());
+  for (int s = 1; s < n; ++s) {
+    const int to = wrap(r + s, n), source = wrap(r - s, n);
+    exchange(transport, to, part(from.span(), to), source, part(into.span(), source),
+             Tag::all_to_all, named);
+  }
+}
+
+}  // namespace renkei::comm

@@ -1,0 +1,73 @@
+// What the rest of Renkei exchanges data through: it knows the ranks, their hosts, the memory they
+// share and what each way costs, chooses the algorithm, records every operation, and explains a
+// wait that took too long.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+#include "comm/allreduce.h"
+#include "comm/flight_recorder.h"
+#include "comm/shared_allreduce.h"
+#include "comm/transport.h"
+
+namespace renkei::comm {
+
+struct CommunicatorOptions {
+  Algorithm algorithm = Algorithm::automatic;
+  std::vector<int> ring_order = {};  // empty: hosts next to each other
+  std::optional<DType> wire = {};    // f16 or bf16 between hosts, for f32 buffers
+  size_t segment_bytes = 0;          // 0: chosen
+  bool reproducible = false;
+  bool shared_memory = true;
+};
+
+void declare_settings(Settings& settings);
+CommunicatorOptions communicator_options(const Settings& settings, int ranks);
+
+class Communicator {
+ public:
+  // All ranks together. The transport must outlive the communicator.
+  Communicator(Transport& transport, CommunicatorOptions options);
+  ~Communicator();
+
+  Transport& transport() { return transport_; }
+  const FlightRecorder& recorder() const { return recorder_; }
+
+  // Memory in which a reduction is fastest: shared by the ranks of a host where that is possible.
+  // All ranks together, with the same count. Lives as long as the communicator. Zero at first.
+  Buffer allocate(size_t count, DType dtype);
+
+  // All ranks end with the same bits.
+  void allreduce(Buffer buffer, Reduction reduction, const Call& call);
+  void broadcast(Buffer buffer, int root, const Call& call);
+  void barrier(const Call& call);
+
+  // How an allreduce of this buffer would be done: "shared memory", "hierarchical", "ring" …
+  std::string choice(Buffer buffer) const;
+  std::string topology() const;  // the ring in words, for the log
+  const CostModel& cost_model() const { return model_; }
+
+ private:
+  bool in_shared_memory() const;  // whether an allreduce needs no message at all
+  AllreduceOptions message_options() const;
+  bool one_host() const { return by_host_.size() == 1; }
+
+  template <typename Work>
+  void recorded(std::string_view name, const Call& call, Buffer buffer, Work work);
+
+  static constexpr size_t kLine = 64;
+
+  Transport& transport_;
+  CommunicatorOptions options_;
+  FlightRecorder recorder_;
+  CostModel model_;
+  std::vector<std::vector<int>> by_host_;  // the ranks of each host
+  std::unique_ptr<SharedMemory> shared_;   // null: one rank on this host, or switched off
+  std::vector<std::unique_ptr<std::byte[]>> private_memory_;  // where there is no shared memory
+};
+
+}  // namespace renkei::comm

@@ -1,0 +1,29 @@
+// Other libraries' allreduce, to be measured beside ours in the same processes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/transport.h"
+
+namespace renkei::comm {
+
+class Peer {
+ public:
+  virtual ~Peer() = default;
+  virtual std::string name() const = 0;
+  virtual void allreduce(std::span<float> buffer) = 0;  // sum, in place
+};
+
+// The linked MPI library's MPI_Allreduce: as it is, and, where the library lets us (Open MPI), with
+// each of its algorithms for large buffers. Call prepare_mpi_peers() before MPI is initialised.
+void prepare_mpi_peers();
+std::vector<std::unique_ptr<Peer>> make_mpi_peers();
+
+// Gloo's ring and halving-doubling, over TCP on loopback or the network. Throws a usage Error in a
+// build without Gloo.
+std::vector<std::unique_ptr<Peer>> make_gloo_peers(Transport& transport);
+
+}  // namespace renkei::comm

@@ -1,0 +1,250 @@
+#include "comm/shared_allreduce.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "base/error.h"
+#include "comm/chunk_range.h"
+
+namespace renkei::comm {
+
+// In reduce.cpp: reduce_many that writes the result to more places in the same pass.
+void reduce_and_spread(Buffer into, std::span<std::byte* const> copies,
+                       std::span<const std::byte* const> sources, Reduction reduction);
+
+namespace {
+
+constexpr size_t kLineBytes = 64;
+constexpr size_t kPageBytes = 4096;
+// A shared buffer needs no copying, so that its two barriers soon cost less than every rank
+// reducing everything.
+constexpr size_t kSmallSharedBytes = 512;
+
+size_t rounded_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// The chunk of rank r in elements, with borders between cache lines, so that no two ranks write to
+// the same line. Buffers of all ranks lie equally in their lines.
+Range line_chunk(const Buffer& buffer, int ranks, int r) {
+  const size_t line = kLineBytes / size_of(buffer.dtype);
+  const size_t head = reinterpret_cast<uintptr_t>(buffer.data) % kLineBytes / size_of(buffer.dtype);
+  const Range lines = chunk_range((head + buffer.count + line - 1) / line, ranks, r);
+  const auto element = [&](size_t index) {
+    return std::min(buffer.count, std::max(index * line, head) - head);
+  };
+  return {element(lines.begin), element(lines.end)};
+}
+
+void copy_bytes(std::byte* into, const std::byte* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(into, from, bytes);
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(Transport& transport, const SharedMemoryOptions& options)
+    : transport_(transport), options_(options) {
+  options_.piece_bytes = rounded_up(std::max<size_t>(options.piece_bytes, 1), kPageBytes);
+  options_.small_bytes = rounded_up(options.small_bytes, kLineBytes);
+  const size_t ranks = local_ranks(transport).size();
+  result_bytes_ = rounded_up(options_.piece_bytes / ranks + kLineBytes, kLineBytes);
+  const size_t bytes =
+      kPageBytes + 2 * (options_.small_bytes + options_.piece_bytes + result_bytes_);
+  const auto region = transport.share(bytes);
+  if (!region)
+    throw Error(ErrorCode::bug, "the ranks of this transport have no memory that they could share");
+  for (size_t local = 0; local < ranks; ++local)
+    window_.push_back(region->part(static_cast<int>(local)).data() + kPageBytes);
+  barrier_ = std::make_unique<NodeBarrier>(transport, region);
+  sources_.resize(ranks);
+}
+
+std::byte* SharedMemory::small_slot(int local, size_t turn) const {
+  return window_[static_cast<size_t>(local)] + turn % 2 * options_.small_bytes;
+}
+
+std::byte* SharedMemory::piece_slot(int local, size_t turn) const {
+  return window_[static_cast<size_t>(local)] + 2 * options_.small_bytes +
+         turn % 2 * options_.piece_bytes;
+}
+
+std::byte* SharedMemory::result_slot(int local, size_t turn) const {
+  return window_[static_cast<size_t>(local)] + 2 * options_.small_bytes + 2 * options_.piece_bytes +
+         turn % 2 * result_bytes_;
+}
+
+Buffer SharedMemory::allocate(size_t count, DType dtype, const Call& call) {
+  barrier_->enter({.kind = OperationKind::allocate, .dtype = dtype, .count = count}, call);
+  auto allocation = std::make_unique<Allocation>();
+  allocation->bytes = count * size_of(dtype);
+  allocation->region = transport_.share(std::max<size_t>(allocation->bytes, 1));
+  for (int local = 0; local < local_size(); ++local) {
+    const auto part = allocation->region->part(local);
+    // Advice only: whether memory of several processes can have huge pages is up to the system.
+    madvise(part.data(), part.size(), MADV_HUGEPAGE);
+    allocation->parts.push_back(part.data());
+  }
+  allocations_.push_back(std::move(allocation));
+  return {allocations_.back()->parts[static_cast<size_t>(local_rank())], count, dtype};
+}
+
+SharedMemory::Location SharedMemory::find(const Buffer& buffer) const {
+  for (size_t index = 0; index < allocations_.size(); ++index) {
+    const Allocation& allocation = *allocations_[index];
+    const std::byte* const begin = allocation.parts[static_cast<size_t>(local_rank())];
+    if (buffer.data < begin || buffer.data + buffer.bytes() > begin + allocation.bytes) continue;
+    const size_t offset = static_cast<size_t>(buffer.data - begin);
+    return {&allocation, offset, (uint64_t{index} + 1) << 48 | offset};
+  }
+  return {};
+}
+
+SharedMemory::Location SharedMemory::must_find(const Buffer& buffer, OperationKind kind) const {
+  const Location location = find(buffer);
+  if (!location.allocation)
+    throw Error(ErrorCode::bug,
+                fmt::format("{} of {} {} needs a buffer from SharedMemory::allocate", name_of(kind),
+                            buffer.count, name_of(buffer.dtype)));
+  return location;
+}
+
+Buffer SharedMemory::copy_of(int local_rank, const Buffer& mine) const {
+  const Location location = must_find(mine, OperationKind::none);
+  return {location.allocation->parts.at(static_cast<size_t>(local_rank)) + location.offset,
+          mine.count, mine.dtype};
+}
+
+void SharedMemory::allreduce(Buffer buffer, Reduction reduction, const Call& call) {
+  if (buffer.dtype == DType::u8)
+    throw Error(ErrorCode::bug, "bytes have no arithmetic: u8 can be moved, not reduced");
+  if (local_size() == 1) return;
+  const Location location = find(buffer);
+  const Operation operation{.kind = OperationKind::allreduce,
+                            .dtype = buffer.dtype,
+                            .reduction = reduction,
+                            .count = buffer.count,
+                            .place = location.place};
+  const size_t small =
+      std::min(options_.small_bytes, location.allocation ? kSmallSharedBytes : SIZE_MAX);
+  if (buffer.bytes() <= small) return allreduce_small(buffer, operation, call);
+  if (location.allocation) return allreduce_shared(buffer, location, operation, call);
+  allreduce_private(buffer, operation, call);
+}
+
+void SharedMemory::allreduce_small(Buffer buffer, const Operation& operation, const Call& call) {
+  const auto turn = static_cast<size_t>(barrier_->operations());
+  copy_bytes(small_slot(local_rank(), turn), buffer.data, buffer.bytes());
+  barrier_->enter(operation, call);
+  if (buffer.count == 0) return;
+  for (int local = 0; local < local_size(); ++local)
+    sources_[static_cast<size_t>(local)] = small_slot(local, turn);
+  sources_[static_cast<size_t>(local_rank())] = buffer.data;
+  reduce_many(buffer, sources_, operation.reduction);
+}
+
+void SharedMemory::allreduce_shared(Buffer buffer, const Location& location,
+                                    const Operation& operation, const Call& call) {
+  barrier_->enter(operation, call);
+  const Range mine = line_chunk(buffer, local_size(), local_rank());
+  const Buffer chunk = buffer.part(mine.begin, mine.size());
+  const size_t offset = location.offset + mine.begin * size_of(buffer.dtype);
+  std::vector<std::byte*> others;
+  for (int local = 0; local < local_size(); ++local) {
+    std::byte* const theirs = location.allocation->parts[static_cast<size_t>(local)] + offset;
+    sources_[static_cast<size_t>(local)] = theirs;
+    if (local != local_rank()) others.push_back(theirs);
+  }
+  reduce_and_spread(chunk, others, sources_, operation.reduction);
+  barrier_->arrive_and_wait(call);
+}
+
+void SharedMemory::allreduce_private(Buffer buffer, const Operation& operation, const Call& call) {
+  const size_t piece_count = options_.piece_bytes / size_of(buffer.dtype);
+  const size_t pieces = (buffer.count + piece_count - 1) / piece_count;
+  const auto piece = [&](size_t k) {
+    const size_t first = k * piece_count;
+    return buffer.part(first, std::min(piece_count, buffer.count - first));
+  };
+  for (size_t k = 0; k <= pieces; ++k, ++turn_) {
+    if (k < pieces) copy_in(piece(k), turn_);
+    if (k == 0)
+      barrier_->enter(operation, call);
+    else
+      barrier_->arrive_and_wait(call);
+    if (k > 0) copy_out(piece(k - 1), turn_ - 1);
+    if (k < pieces) reduce_piece(piece(k), turn_, operation.reduction);
+  }
+}
+
+// Chunks of pieces are cut as if the piece began at a cache line, as its slots do.
+void SharedMemory::copy_in(Buffer piece, size_t turn) {
+  std::byte* const slot = piece_slot(local_rank(), turn);
+  const Range mine = line_chunk({nullptr, piece.count, piece.dtype}, local_size(), local_rank());
+  const size_t element = size_of(piece.dtype);
+  copy_bytes(slot, piece.data, mine.begin * element);
+  copy_bytes(slot + mine.end * element, piece.data + mine.end * element,
+             (piece.count - mine.end) * element);
+}
+
+void SharedMemory::copy_out(Buffer piece, size_t turn) {
+  for (int local = 0; local < local_size(); ++local) {
+    if (local == local_rank()) continue;
+    const Range theirs = line_chunk({nullptr, piece.count, piece.dtype}, local_size(), local);
+    const Buffer part = piece.part(theirs.begin, theirs.size());
+    copy_bytes(part.data, result_slot(local, turn), part.bytes());
+  }
+}
+
+void SharedMemory::reduce_piece(Buffer piece, size_t turn, Reduction reduction) {
+  const Range mine = line_chunk({nullptr, piece.count, piece.dtype}, local_size(), local_rank());
+  if (mine.size() == 0) return;
+  const Buffer part = piece.part(mine.begin, mine.size());
+  for (int local = 0; local < local_size(); ++local)
+    sources_[static_cast<size_t>(local)] =
+        piece_slot(local, turn) + mine.begin * size_of(piece.dtype);
+  sources_[static_cast<size_t>(local_rank())] = part.data;
+  reduce_many(part, sources_, reduction);
+  copy_bytes(result_slot(local_rank(), turn), part.data, part.bytes());
+}
+
+void SharedMemory::reduce_scatter(Buffer buffer, Reduction reduction, const Call& call) {
+  if (buffer.dtype == DType::u8)
+    throw Error(ErrorCode::bug, "bytes have no arithmetic: u8 can be moved, not reduced");
+  const Location location = must_find(buffer, OperationKind::reduce_scatter);
+  if (local_size() == 1) return;
+  barrier_->enter({.kind = OperationKind::reduce_scatter,
+                   .dtype = buffer.dtype,
+                   .reduction = reduction,
+                   .count = buffer.count,
+                   .place = location.place},
+                  call);
+  const Range mine = chunk_range(buffer.count, local_size(), local_rank());
+  const Buffer part = buffer.part(mine.begin, mine.size());
+  for (int local = 0; local < local_size(); ++local)
+    sources_[static_cast<size_t>(local)] = copy_of(local, part).data;
+  if (part.count > 0) reduce_many(part, sources_, reduction);
+  // Peers read from this rank's other chunks until they have arrived here.
+  barrier_->arrive_and_wait(call);
+}
+
+void SharedMemory::all_gather(Buffer buffer, const Call& call) {
+  const Location location = must_find(buffer, OperationKind::all_gather);
+  if (local_size() == 1) return;
+  barrier_->enter({.kind = OperationKind::all_gather,
+                   .dtype = buffer.dtype,
+                   .count = buffer.count,
+                   .place = location.place},
+                  call);
+  for (int local = 0; local < local_size(); ++local) {
+    if (local == local_rank()) continue;
+    const Range theirs = chunk_range(buffer.count, local_size(), local);
+    const Buffer part = buffer.part(theirs.begin, theirs.size());
+    copy_bytes(part.data, copy_of(local, part).data, part.bytes());
+  }
+  barrier_->arrive_and_wait(call);
+}
+
+}  // namespace renkei::comm

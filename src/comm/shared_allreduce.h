@@ -1,0 +1,98 @@
+// Collectives among the ranks of one host, through memory that they share. With n ranks and a
+// buffer cut into n chunks of whole cache lines:
+//
+//   shared buffers    Barrier; rank r reads chunk r of all ranks, reduces it in rank order and
+//                     writes it to all ranks in the same pass; barrier. No copy: every
+//                     byte is read once and written once.
+//   private buffers   The same in pieces through a window that stays in the caches. In turn k a
+//   rank
+//                     copies the others' chunks of piece k into its slot k mod 2; barrier; it
+//                     copies the others' results of piece k - 1 out; it reduces its chunk of piece
+//                     k into its result slot k mod 2. One barrier per piece.
+//   small buffers     Every rank copies its buffer into a slot; barrier; every rank reduces all of
+//                     it. Slots alternate, so that one barrier is enough.
+//
+// Sums are ((x_0 + x_1) + x_2) + … for every element, in every case: the same bits on all ranks.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/dtype.h"
+#include "comm/node_barrier.h"
+#include "comm/reduce.h"
+#include "comm/transport.h"
+
+namespace renkei::comm {
+
+struct SharedMemoryOptions {
+  size_t piece_bytes = 128 << 10;  // of a private buffer, at a time
+  size_t small_bytes = 8 << 10;    // of a private buffer, up to which every rank reduces everything
+};
+
+// For one thread of each rank at a time. All methods but owns() and copy_of() are collective among
+// the ranks of the host and throw what NodeBarrier throws.
+class SharedMemory {
+ public:
+  explicit SharedMemory(Transport& transport, const SharedMemoryOptions& options = {});
+
+  int local_rank() const { return barrier_->local_rank(); }
+  int local_size() const { return barrier_->local_size(); }
+
+  // Zeroed memory of this rank that the others can address. It lives as long as this object.
+  Buffer allocate(size_t count, DType dtype, const Call& call = {});
+
+  // Whether all of the buffer lies in memory from allocate().
+  bool owns(const Buffer& buffer) const { return find(buffer).allocation != nullptr; }
+  // The same elements of another rank's copy. Reading them needs a barrier.
+  Buffer copy_of(int local_rank, const Buffer& mine) const;
+
+  // In place. Shared buffers must be the same part of the same allocation on all ranks.
+  void allreduce(Buffer buffer, Reduction reduction, const Call& call = {});
+
+  // For shared buffers. Afterwards the chunk chunk_range(count, local_size(), local_rank()) of this
+  // rank's buffer is the result, and the rest is as it was.
+  void reduce_scatter(Buffer buffer, Reduction reduction, const Call& call = {});
+  // For shared buffers. Every rank's chunk goes to all ranks.
+  void all_gather(Buffer buffer, const Call& call = {});
+
+  void barrier(const Call& call = {}) { barrier_->enter({}, call); }
+
+ private:
+  struct Allocation {
+    std::shared_ptr<SharedRegion> region;
+    std::vector<std::byte*> parts;  // by local rank
+    size_t bytes = 0;
+  };
+  struct Location {
+    const Allocation* allocation = nullptr;
+    size_t offset = 0;
+    uint64_t place = 0;  // the same number for the same part of the same allocation
+  };
+
+  Location find(const Buffer& buffer) const;
+  Location must_find(const Buffer& buffer, OperationKind kind) const;
+  void allreduce_small(Buffer buffer, const Operation& operation, const Call& call);
+  void allreduce_shared(Buffer buffer, const Location& location, const Operation& operation,
+                        const Call& call);
+  void allreduce_private(Buffer buffer, const Operation& operation, const Call& call);
+  void reduce_piece(Buffer piece, size_t turn, Reduction reduction);
+  void copy_in(Buffer piece, size_t turn);
+  void copy_out(Buffer piece, size_t turn);
+
+  // Slots of the window.
+  std::byte* small_slot(int local, size_t turn) const;
+  std::byte* piece_slot(int local, size_t turn) const;
+  std::byte* result_slot(int local, size_t turn) const;
+
+  Transport& transport_;
+  SharedMemoryOptions options_;
+  std::vector<std::byte*> window_;  // of each local rank, after the barrier's part
+  std::unique_ptr<NodeBarrier> barrier_;
+  std::vector<std::unique_ptr<Allocation>> allocations_;
+  std::vector<const std::byte*> sources_;  // scratch of one rank's reductions
+  size_t result_bytes_ = 0;                // of a result slot
+  size_t turn_ = 0;  // pieces and ends of private buffers so far, over all operations
+};
+
+}  // namespace renkei::comm
