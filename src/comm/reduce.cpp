@@ -227,6 +227,16 @@ struct Loop {
     Lanes::store(d, place + 3 * n);
   }
 
+  // The hardware's prefetcher stops at the end of each page of 4 KiB, and shared memory rarely has
+  // larger ones.
+  void prefetch(size_t i, size_t elements) const {
+    constexpr size_t kAheadBytes = 1024;
+    const size_t number = kSources == 0 ? source_count : kSources;
+    for (size_t s = 0; s < number; ++s)
+      for (size_t line = 0; line < elements * sizeof(Memory); line += 64)
+        hwy::Prefetch(sources[s] + i * sizeof(Memory) + kAheadBytes + line);
+  }
+
   void run(size_t count, bool streaming) const {
     const size_t n = hn::Lanes(D());
     size_t i = 0;
@@ -246,6 +256,7 @@ struct Loop {
       hwy::FlushStream();
     } else {
       for (; i + 4 * n <= count; i += 4 * n) {
+        prefetch(i, 4 * n);
         const V a = at(i), b = at(i + n), c = at(i + 2 * n), d = at(i + 3 * n);
         store_four(a, b, c, d, into + i);
         for (std::byte* const copy : copies)

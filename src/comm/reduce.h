@@ -24,6 +24,10 @@ void reduce(Buffer into, Buffer from, Reduction reduction);
 void reduce_many(Buffer into, std::span<const std::byte* const> sources, Reduction reduction,
                  bool streaming = false);
 
+// reduce_many that writes the result to more places in the same pass.
+void reduce_and_spread(Buffer into, std::span<std::byte* const> copies,
+                       std::span<const std::byte* const> sources, Reduction reduction);
+
 // buffer[i] *= factor; integers are rounded to the nearest.
 void scale(Buffer buffer, double factor);
 

@@ -26,7 +26,7 @@
 namespace renkei::comm {
 
 struct SharedMemoryOptions {
-  size_t piece_bytes = 128 << 10;  // of a private buffer, at a time
+  size_t piece_bytes = 512 << 10;  // of a private buffer, at a time
   size_t small_bytes = 8 << 10;    // of a private buffer, up to which every rank reduces everything
 };
 
