@@ -3,11 +3,12 @@
 JOBS ?= $(shell nproc)
 RENKEI = build/bin/renkei
 
-.PHONY: help setup build run test test-sanitizers bench lint format install clean
+.PHONY: help setup build run test test-sanitizers test-network bench lint format install clean
 
 help:
 	@echo "make run      a small real training run: draws images, trains LeNet on 2 ranks, reports"
 	@echo "make test     build and run all tests, with sanitizers where they apply"
+	@echo "make test-network   training over several emulated hosts; needs root"
 	@echo "make setup    install the Debian packages that are missing"
 	@echo "make build    build $(RENKEI)"
 	@echo "make bench    measure against the peers on this machine"
@@ -43,6 +44,10 @@ test-sanitizers: setup
 	@ctest --preset asan -j $(JOBS)
 	@cmake --build build-tsan -j $(JOBS) --target test_comm
 	@ctest --preset tsan -j $(JOBS)
+
+# Training over three emulated hosts (network namespaces): needs root.
+test-network: build
+	@cd tests/network && RENKEI=$(CURDIR)/$(RENKEI) /usr/bin/python3 network_test.py
 
 bench: build
 	@bench/run.sh

@@ -20,7 +20,9 @@ RENKEI = ROOT / "build/bin/renkei"
 
 
 def run_renkei(ranks, sizes, pml):
-    environment = {**os.environ, "OMPI_MCA_pml": pml}
+    environment = {**os.environ, "OMPI_MCA_pml": pml,
+                   # Without these, UCX refuses a machine that has no fast network.
+                   "OMPI_MCA_pml_ucx_tls": "any", "OMPI_MCA_pml_ucx_devices": "any"}
     words = [RENKEI, "bench", "collectives", "-n", ranks, "--sizes", sizes, "--repeat", 5, "--peers",
              "--json", "--quiet", "--threads", 1]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, env=environment,

@@ -40,8 +40,9 @@ class Network(unittest.TestCase):
 
     def test_a_ring_sends_two_thirds_of_the_gradients_twice(self):
         result, sent = self.train(1, "comm.algorithm=ring")
-        for host in sent[1:]:  # the first host also sends the initial parameters
-            self.assertAlmostEqual(host, 4 / 3, delta=0.15)
+        for host in sent:  # and once, the initial parameters; a twentieth is headers and the like
+            self.assertGreater(host, 4 / 3)
+            self.assertLess(host, (4 / 3 + 1 / STEPS) * 1.05 + 0.02)
         one = self.train(1, "comm.algorithm=halving_doubling")[0]
         self.assertAlmostEqual(one["loss"]["last"] / result["loss"]["last"], 1, delta=1e-6)
 
