@@ -129,8 +129,8 @@ int help(CLI::App& root, const std::vector<std::string>& words, const Settings& 
 
 }  // namespace
 
-int run_command_line(const std::vector<std::string>& arguments, Settings settings,
-                     std::vector<Command> commands) {
+int run_command_line(const std::vector<std::string>& arguments, const Settings& settings,
+                     const std::vector<Command>& commands) {
   CLI::App root("Renkei trains neural networks on many devices, and explains the result.",
                 "renkei");
   root.set_version_flag("--version", fmt::format("renkei {}", kVersion));

@@ -8,7 +8,7 @@
 namespace renkei::cli {
 
 // Parses the command line and runs the command. Returns the exit code; throws an Error.
-int run_command_line(const std::vector<std::string>& arguments, Settings settings,
-                     std::vector<Command> commands);
+int run_command_line(const std::vector<std::string>& arguments, const Settings& settings,
+                     const std::vector<Command>& commands);
 
 }  // namespace renkei::cli

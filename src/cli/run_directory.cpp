@@ -67,7 +67,7 @@ fs::path make_run_directory(const Settings& settings, const std::string& label,
   }
   comm::broadcast(transport, std::span<std::byte>(std::as_writable_bytes(std::span(name))), 0,
                   {.operation = "broadcast of the run directory"});
-  const fs::path directory = name.data();
+  fs::path directory = name.data();
   make_directories(directory / "logs");  // on other hosts, should the file system not be shared
   return directory;
 }

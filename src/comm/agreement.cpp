@@ -53,20 +53,6 @@ std::string_view name_of(Collective collective) {
   return "an unknown collective";
 }
 
-std::string_view name_of(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::sum:
-      return "sum";
-    case Reduction::mean:
-      return "mean";
-    case Reduction::max:
-      return "max";
-    case Reduction::min:
-      return "min";
-  }
-  return "unknown reduction";
-}
-
 // "allreduce (sum) of 4 f32 in step 7, "allreduce of the gradients""
 std::string description_of(const Header& header) {
   const auto collective = static_cast<Collective>(header.collective);

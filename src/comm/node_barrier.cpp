@@ -145,20 +145,6 @@ std::string_view name_of(OperationKind kind) {
   return "an unknown operation";
 }
 
-std::string_view name_of(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::sum:
-      return "sum";
-    case Reduction::mean:
-      return "mean";
-    case Reduction::max:
-      return "max";
-    case Reduction::min:
-      return "min";
-  }
-  return "an unknown reduction";
-}
-
 NodeBarrier::NodeBarrier(Transport& transport, std::shared_ptr<SharedRegion> region, size_t offset)
     : transport_(transport), region_(std::move(region)), ranks_(local_ranks(transport)) {
   static_assert(sizeof(Meeting) <= kBytes && sizeof(Line) == kLineBytes && sizeof(Entry) == 56);

@@ -35,7 +35,6 @@ enum class OperationKind : uint8_t {
 };
 
 std::string_view name_of(OperationKind kind);
-std::string_view name_of(Reduction reduction);
 
 // What all ranks must agree on when they enter an operation, beside the step and the first 24
 // characters of the name in their Call.

@@ -378,6 +378,20 @@ HWY_AFTER_NAMESPACE();
 
 namespace renkei::comm {
 
+std::string_view name_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return "sum";
+    case Reduction::mean:
+      return "mean";
+    case Reduction::max:
+      return "max";
+    case Reduction::min:
+      return "min";
+  }
+  return "an unknown reduction";
+}
+
 HWY_EXPORT(reduce_kernel);
 HWY_EXPORT(copy_kernel);
 HWY_EXPORT(widen_kernel);

@@ -13,6 +13,7 @@ namespace renkei::comm {
 // gradient must not hide. Sums of integers wrap around. The mean is the sum times 1/ranks, applied
 // once at the end.
 enum class Reduction { sum, mean, max, min };
+std::string_view name_of(Reduction reduction);
 
 // into[i] = into[i] (reduction) from[i]; mean counts as sum. 16-bit floats are added in f32.
 void reduce(Buffer into, Buffer from, Reduction reduction);

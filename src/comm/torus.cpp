@@ -25,9 +25,11 @@ void torus_allreduce(Transport& transport, Buffer buffer, Reduction reduction, c
   const int my_row = place / columns, my_column = place % columns;
   std::vector<int> in_row, in_column;
   for (int c = 0; c < columns; ++c)
-    in_row.push_back(order[static_cast<size_t>(my_row * columns + c)]);
+    in_row.push_back(order.at(static_cast<size_t>(my_row) * static_cast<size_t>(columns) +
+                              static_cast<size_t>(c)));
   for (int row = 0; row < n / columns; ++row)
-    in_column.push_back(order[static_cast<size_t>(row * columns + my_column)]);
+    in_column.push_back(order.at(static_cast<size_t>(row) * static_cast<size_t>(columns) +
+                                 static_cast<size_t>(my_column)));
 
   SubTransport row(transport, in_row, 1), column(transport, in_column, 2);
   const RingOptions ring{.segment_bytes = options.segment_bytes};

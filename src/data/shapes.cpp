@@ -138,8 +138,9 @@ float coverage(const Shape& shape, const Placement& placement, int x, int y, int
   constexpr int kGrid = 4;
   int inside = 0;
   for (int i = 0; i < kGrid * kGrid; ++i) {
-    const float dx = (static_cast<float>(i % kGrid) + 0.5f) / kGrid;
-    const float dy = (static_cast<float>(i / kGrid) + 0.5f) / kGrid;
+    const int column = i % kGrid, row = i / kGrid;
+    const float dx = (static_cast<float>(column) + 0.5f) / kGrid;
+    const float dy = (static_cast<float>(row) + 0.5f) / kGrid;
     const Point p{(static_cast<float>(x) + dx) / static_cast<float>(size),
                   (static_cast<float>(y) + dy) / static_cast<float>(size)};
     inside += shape.contains(placement.to_shape(p));
@@ -176,7 +177,7 @@ LabelledImage draw_shape(uint64_t seed, int64_t index, int size_pixels) {
       for (size_t c = 0; c < 3; ++c) {
         const float value = background[c] + share * (colour[c] - background[c]);
         const float noisy = std::clamp(value + noise * random.normal(), 0.0f, 1.0f);
-        image.pixels.push_back(static_cast<uint8_t>(noisy * 255 + 0.5f));
+        image.pixels.push_back(static_cast<uint8_t>(std::lround(noisy * 255)));
       }
     }
   return {std::move(image), static_cast<int>(label)};

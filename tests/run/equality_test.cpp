@@ -85,11 +85,25 @@ TEST(DataParallel, LeavesTheSameBitsAsOneProcessWithTheSameMicroBatches) {
                   .make_network = [] { return std::make_shared<model::Mlp>(24, 3); },
                   .batch = 8,
                   .options = {.epochs = 3, .sgd = {.learning_rate = 0.1, .momentum = 0.9}}};
-  const Outcome one = train_with(test, 1, 2);
-  const Outcome two = train_with(test, 2, 1);
-  EXPECT_EQ(one.losses, two.losses);
-  EXPECT_TRUE(torch::equal(one.parameters, two.parameters));
-  EXPECT_EQ(one.result.checksum, two.result.checksum);
+  for (const int ranks : {2, 4}) {
+    const Outcome one = train_with(test, 1, ranks);
+    const Outcome many = train_with(test, ranks, 1);
+    EXPECT_EQ(one.losses, many.losses);
+    EXPECT_TRUE(torch::equal(one.parameters, many.parameters));
+    EXPECT_EQ(one.result.checksum, many.result.checksum);
+  }
+}
+
+TEST(DataParallel, OverlapDoesNotChangeABit) {
+  const data::RandomData dataset({.sample_shape = {64}, .count = 96, .target_size = 64});
+  Case test{.dataset = dataset,
+            .make_network = [] { return std::make_shared<model::Mlp>(64, 6); },
+            .batch = 12,
+            .options = {.steps = 20, .sgd = {.learning_rate = 0.05, .momentum = 0.9}}};
+  test.options.reducer.bucket_bytes = 20'000;  // several buckets
+  const Outcome overlapped = train_with(test, 3, 2);
+  test.options.reducer.overlap = false;
+  EXPECT_EQ(train_with(test, 3, 2).result.checksum, overlapped.result.checksum);
 }
 
 TEST(DataParallel, EqualsOneProcessForAnyNumberOfRanks) {
