@@ -18,7 +18,7 @@ function(renkei_test name)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND test_${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${name};${arg_LABELS}" TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES LABELS "${name};${arg_LABELS}" TIMEOUT 900)
 endfunction()
 
 # renkei_mpi_test(name RANKS n SOURCES ... DEPENDS folder ...)
