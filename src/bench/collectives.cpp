@@ -1,10 +1,8 @@
 #include "bench/collectives.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <map>
 
 #include "base/clock.h"
 #include "comm/allreduce.h"
@@ -112,11 +110,6 @@ class MemoryBound {
  private:
   int ranks_;
   std::vector<float> memory_;
-};
-
-struct Arena {
-  Buffer shared, input;
-  std::vector<float> own;
 };
 
 CollectivesRow summarise(const std::vector<Contestant>& contestants, std::string buffers,

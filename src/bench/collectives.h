@@ -19,7 +19,6 @@ struct CollectivesOptions {
   int rounds = 7;
   bool peers = false;
   comm::Reduction reduction = comm::Reduction::sum;
-  comm::DType dtype = comm::DType::f32;
 };
 
 // One line of the table: ours on one kind of buffer at one size.

@@ -103,7 +103,13 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
                        .hosts = context.world.hosts(),
                        .threads_per_rank = context.threads,
                        .run_directory = context.run_directory,
-                       .result = run::train(job, run::train_options(settings), *observer)};
+                       .result = {}};
+  try {
+    summary.result = run::train(job, run::train_options(settings), *observer);
+  } catch (const Error& error) {
+    log.error("{}; the last operations:\n{}", error.message, communicator.recorder().text());
+    throw;
+  }
   log.info("done after {} steps", summary.result.steps);
   if (!first) return;
   output->finish();

@@ -91,6 +91,8 @@ class Failures(Case):
         self.assertEqual(process.returncode, 4, stderr)
         self.assertIn(f"waited 2.0 s for rank 1 (host {socket.gethostname()})", stderr)
         self.assertIn("step ", stderr)
+        # What the waiting rank did last is in its log.
+        self.assertIn("still inside", (self.path / "run/logs/rank-0.log").read_text())
 
     def test_an_interrupt_ends_all_ranks(self):
         process = self.start(PROGRAM, *ENDLESS, "-n", "2", "--run-dir", "run")
