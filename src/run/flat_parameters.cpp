@@ -2,6 +2,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "model/gradient_sink.h"
 
 namespace renkei::run {
 namespace {
@@ -37,7 +38,26 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const Allocate& alloca
     slot.parameter.set_data(place);
     // A gradient that is there already is added to in place, so it stays a view.
     slot.parameter.mutable_grad() = gradients_.narrow(0, slot.offset, slot.count).view(shape);
+    model::GradientSink::of_this_thread().add(slot.parameter, gradient_of(slot));
   }
+}
+
+FlatParameters::~FlatParameters() {
+  for (const Slot& slot : slots_) model::GradientSink::of_this_thread().remove(slot.parameter);
+}
+
+void FlatParameters::begin_step() {
+  auto& sink = model::GradientSink::of_this_thread();
+  sink.begin_step();
+  for (Slot& slot : slots_) {
+    slot.zeroed = !sink.written_before(slot.parameter);
+    if (slot.zeroed) std::fill_n(gradient_of(slot), slot.count, 0.0f);
+  }
+}
+
+void FlatParameters::settle(const Slot& slot) {
+  if (!slot.zeroed && !model::GradientSink::of_this_thread().written(slot.parameter))
+    std::fill_n(gradient_of(slot), slot.count, 0.0f);
 }
 
 std::string FlatParameters::checksum() const {

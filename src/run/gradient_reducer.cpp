@@ -27,7 +27,8 @@ struct GradientReducer::Hook : torch::autograd::FunctionPostHook {
 };
 
 GradientReducer::GradientReducer(FlatParameters& parameters, comm::Communicator& communicator,
-                                 const ReducerOptions& options) {
+                                 const ReducerOptions& options)
+    : parameters_(parameters) {
   const std::span<float> gradients = parameters.gradient_span();
   const size_t bucket_bytes =
       options.bucket_bytes ? options.bucket_bytes : automatic_bucket_bytes(gradients.size_bytes());
@@ -43,7 +44,9 @@ GradientReducer::GradientReducer(FlatParameters& parameters, comm::Communicator&
     ++parameters_in_bucket;
     const auto begin = static_cast<size_t>(slots[i].offset);
     if ((end - begin) * sizeof(float) < bucket_bytes && i > 0) continue;
-    buckets_.push_back({comm::Buffer(gradients.subspan(begin, end - begin)), parameters_in_bucket});
+    buckets_.push_back({.buffer = comm::Buffer(gradients.subspan(begin, end - begin)),
+                        .parameters = parameters_in_bucket,
+                        .first_slot = i});
     parameters_in_bucket = 0;
     end = begin;
   }
@@ -70,6 +73,10 @@ void GradientReducer::start(int64_t step) {
 }
 
 void GradientReducer::finish() {
+  // What backward did not reach, as on a rank without samples, has no gradient.
+  for (const Bucket& bucket : buckets_)
+    for (int i = 0; bucket.missing > 0 && i < bucket.parameters; ++i)
+      parameters_.settle(parameters_.slots()[bucket.first_slot + static_cast<size_t>(i)]);
   reducer_->wait();
   started_ = false;
 }

@@ -43,11 +43,13 @@ class GradientReducer {
     comm::Buffer buffer;
     int parameters = 0;
     int missing = 0;  // gradients that are not complete yet, in this step
+    size_t first_slot = 0;
   };
   struct Hook;
 
   void gradient_is_complete(int bucket);
 
+  FlatParameters& parameters_;
   std::vector<Bucket> buckets_;
   struct Watched {
     std::shared_ptr<torch::autograd::Node> accumulator;  // of a parameter's gradient

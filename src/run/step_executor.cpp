@@ -50,7 +50,7 @@ StepResult StepExecutor::run(const std::vector<Task>& tasks, int64_t epoch, int6
     state.micro_batches = std::max(state.micro_batches, task.micro_batch + 1);
 
   parts_.recorder.begin_step(now_seconds());
-  parts_.parameters.zero_gradients();
+  parts_.parameters.begin_step();
   for (const Task& task : tasks) {
     const double begin = now_seconds();
     execute(task, state);
