@@ -6,6 +6,7 @@
 #include "comm/communicator.h"
 #ifdef RENKEI_HAVE_TORCH
 #include "model/network.h"
+#include "optim/settings.h"
 #include "run/trainer.h"
 #endif
 
@@ -21,6 +22,7 @@ Settings declare_all_settings() {
   declare_data_settings(settings);
 #ifdef RENKEI_HAVE_TORCH
   run::declare_settings(settings);
+  optim::declare_settings(settings);
 #endif
   comm::declare_settings(settings);
   return settings;
