@@ -22,44 +22,44 @@ float lamb_direction(const Coefficients& c, float value, float first, float seco
   return first * c.unbias1 / root + c.decay * value;
 }
 
-void update_element(Rule rule, const Coefficients& c, float g, float& value, float* first,
-                    float* second) {
+void update_element(Rule rule, const Coefficients& c, float g, float& value, float& first,
+                    float& second) {
   const float d = g + c.decay * value;
   switch (rule) {
     case Rule::sgd:
       value -= c.rate * d;
       return;
     case Rule::momentum:
-      *first = c.momentum * *first + d;
-      value -= c.rate * *first;
+      first = c.momentum * first + d;
+      value -= c.rate * first;
       return;
     case Rule::nesterov:
-      *first = c.momentum * *first + d;
-      value -= c.rate * (c.momentum * *first + d);
+      first = c.momentum * first + d;
+      value -= c.rate * (c.momentum * first + d);
       return;
     case Rule::adam:
-      average(c, d, *first, *second);
-      value = c.keep * value - c.rate * (*first / (std::sqrt(*second) * c.unbias2 + c.epsilon));
+      average(c, d, first, second);
+      value = c.keep * value - c.rate * (first / (std::sqrt(second) * c.unbias2 + c.epsilon));
       return;
     case Rule::lars:
-      *first = c.momentum * *first + c.rate * d;
-      value -= *first;
+      first = c.momentum * first + c.rate * d;
+      value -= first;
       return;
     case Rule::lamb:
-      average(c, g, *first, *second);
-      value -= c.rate * lamb_direction(c, value, *first, *second);
+      average(c, g, first, second);
+      value -= c.rate * lamb_direction(c, value, first, second);
       return;
     case Rule::rmsprop_warmup:
-      *second = c.beta2 * *second + c.one_minus_beta2 * (d * d);
-      *first =
-          c.momentum * *first - (c.sgd_share + c.rms_share / (std::sqrt(*second) + c.epsilon)) * d;
-      value += c.rate * *first;
+      second = c.beta2 * second + c.one_minus_beta2 * (d * d);
+      first =
+          c.momentum * first - (c.sgd_share + c.rms_share / (std::sqrt(second) + c.epsilon)) * d;
+      value += c.rate * first;
       return;
   }
 }
 
-// In 128-bit whole numbers of 2^-76: other arithmetic than the kernels'. It
-// has room for sums up to 2^50.
+// In 128-bit whole numbers of 2^-76: other arithmetic than the kernels'. It has room for sums up to
+// 2^50.
 class PlainSum {
  public:
   void add(float x) {
@@ -86,11 +86,14 @@ class PlainSum {
 }  // namespace
 
 void update(Rule rule, const Coefficients& coefficients, const Piece& piece) {
-  for (size_t i = 0; i < piece.count; ++i)
-    update_element(rule, coefficients,
-                   summed(piece.gradients, piece.gradient_offset + i, coefficients.gradient_scale),
-                   piece.values[i], piece.first ? piece.first + i : nullptr,
-                   piece.second ? piece.second + i : nullptr);
+  for (size_t i = 0; i < piece.count; ++i) {
+    const float g = summed(piece.gradients, piece.gradient_offset + i, coefficients.gradient_scale);
+    float first = piece.first ? piece.first[i] : 0;
+    float second = piece.second ? piece.second[i] : 0;
+    update_element(rule, coefficients, g, piece.values[i], first, second);
+    if (piece.first) piece.first[i] = first;
+    if (piece.second) piece.second[i] = second;
+  }
 }
 
 Norms norms(Rule rule, const Coefficients& coefficients, const ConstPiece& piece) {
