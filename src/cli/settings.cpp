@@ -7,6 +7,7 @@
 #ifdef RENKEI_HAVE_TORCH
 #include "model/compute_options.h"
 #include "model/network.h"
+#include "optim/settings.h"
 #include "run/trainer.h"
 #endif
 
@@ -22,6 +23,7 @@ Settings declare_all_settings() {
   declare_data_settings(settings);
 #ifdef RENKEI_HAVE_TORCH
   run::declare_settings(settings);
+  optim::declare_settings(settings);
   model::declare_compute_settings(settings);
 #endif
   comm::declare_settings(settings);

@@ -127,7 +127,7 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
 Command make_train_command() {
   return {.name = "train",
           .summary = "train a network on this machine or, under mpirun or srun, on many",
-          .sections = {"model", "data", "train", "compute", "comm"},
+          .sections = {"model", "data", "train", "optim", "compute", "comm"},
           .run = [](Invocation& invocation) {
             // Mistakes are found before any rank is started, and told once.
             plan::infer_batch_sizes(run::batch_request(invocation.settings),

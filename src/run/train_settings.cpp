@@ -1,4 +1,5 @@
-// The settings of a training run: declared and read here.
+// The settings of a training run: declared and read here. Those of the update, train.lr among them,
+// are declared in optim/settings.cpp.
 #include "run/trainer.h"
 
 namespace renkei::run {
@@ -33,24 +34,6 @@ void declare_settings(Settings& settings) {
                     .low = 1,
                     .high = 1e15,
                     .flag = "--steps"});
-  settings.declare({.name = "train.lr",
-                    .kind = SettingKind::real,
-                    .default_value = "0.01",
-                    .help = "learning rate",
-                    .low = 0,
-                    .high = 1e6});
-  settings.declare({.name = "train.momentum",
-                    .kind = SettingKind::real,
-                    .default_value = "0",
-                    .help = "momentum of the gradient descent",
-                    .low = 0,
-                    .high = 1});
-  settings.declare({.name = "train.weight_decay",
-                    .kind = SettingKind::real,
-                    .default_value = "0",
-                    .help = "weight decay (L2)",
-                    .low = 0,
-                    .high = 1e6});
 }
 
 TrainOptions train_options(const Settings& settings) {
