@@ -5,6 +5,7 @@
 #include "compute/pooling.h"
 #include "compute/relu.h"
 #include "compute/winograd.h"
+#include "model/batch_norm_policy.h"
 #include "model/compute_options.h"
 #include "model/gradient_sink.h"
 
@@ -123,16 +124,15 @@ struct Convolution : torch::autograd::Function<Convolution> {
 // --- batch normalisation ---
 
 void update_running_statistics(torch::nn::BatchNorm2dImpl& bn,
-                               const compute::ChannelStatistics& statistics, int64_t values) {
+                               const compute::ChannelStatistics& statistics, double values) {
   if (!bn.running_mean.defined()) return;
   bn.num_batches_tracked += 1;
-  const double momentum = bn.options.momentum().has_value()
-                              ? *bn.options.momentum()
-                              : 1.0 / bn.num_batches_tracked.item<double>();
+  double momentum = bn.options.momentum().has_value() ? *bn.options.momentum()
+                                                      : 1.0 / bn.num_batches_tracked.item<double>();
+  if (batch_norm_policy().mode == BatchNormMode::last) momentum = 1;
   const auto keep = static_cast<float>(1 - momentum), take = static_cast<float>(momentum);
   // The running variance is the unbiased one.
-  const float unbiased =
-      values > 1 ? static_cast<float>(values) / static_cast<float>(values - 1) : 1;
+  const auto unbiased = static_cast<float>(values > 1 ? values / (values - 1) : 1);
   float* mean = bn.running_mean.data_ptr<float>();
   float* variance = bn.running_var.data_ptr<float>();
   for (size_t c = 0; c < statistics.mean.size(); ++c) {
@@ -144,7 +144,39 @@ void update_running_statistics(torch::nn::BatchNorm2dImpl& bn,
 // The statistics of a forward pass, for its backward pass.
 struct SavedStatistics : torch::CustomClassHolder {
   compute::ChannelStatistics statistics;
+  double values = 0;  // per channel; over all ranks if they are synchronised
 };
+
+bool synchronised() {
+  return batch_norm_policy().mode == BatchNormMode::synchronised;
+}
+
+// Statistics of all ranks from those of each; `values` is per channel, of this rank, then of all.
+void combine_over_ranks(compute::ChannelStatistics& statistics, double& values) {
+  const size_t channels = statistics.mean.size();
+  std::vector<double> sums{values};
+  for (const float mean : statistics.mean) sums.push_back(values * static_cast<double>(mean));
+  for (size_t c = 0; c < channels; ++c) {
+    const auto mean = static_cast<double>(statistics.mean[c]);
+    sums.push_back(values * (static_cast<double>(statistics.variance[c]) + mean * mean));
+  }
+  batch_norm_policy().sum_over_ranks(sums);
+  values = sums[0];
+  for (size_t c = 0; c < channels; ++c) {
+    const double mean = sums[1 + c] / values;
+    statistics.mean[c] = static_cast<float>(mean);
+    statistics.variance[c] =
+        static_cast<float>(std::max(0.0, sums[1 + channels + c] / values - mean * mean));
+  }
+}
+
+compute::BatchNormSums sums_over_ranks(const compute::BatchNormSums& mine) {
+  std::vector<double> sums(mine.g.begin(), mine.g.end());
+  sums.insert(sums.end(), mine.g_xhat.begin(), mine.g_xhat.end());
+  batch_norm_policy().sum_over_ranks(sums);
+  const auto middle = sums.begin() + static_cast<ptrdiff_t>(mine.g.size());
+  return {{sums.begin(), middle}, {middle, sums.end()}};
+}
 
 struct BatchNorm : torch::autograd::Function<BatchNorm> {
   static Tensor forward(AutogradContext* context, const Tensor& given, const Tensor& gamma,
@@ -156,10 +188,18 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
     const auto epsilon = static_cast<float>(bn->options.eps());
     Tensor output = torch::empty_like(input);
     auto saved = c10::make_intrusive<SavedStatistics>();
-    saved->statistics = compute::batch_norm_forward(
-        shape, data(input), data(gamma), data(beta), epsilon,
-        {.residual = data(added), .relu = relu}, output.data_ptr<float>());
-    update_running_statistics(*bn, saved->statistics, shape.batch * shape.pixels());
+    saved->values = static_cast<double>(shape.batch * shape.pixels());
+    const compute::BatchNormTail tail{.residual = data(added), .relu = relu};
+    if (synchronised()) {
+      saved->statistics = compute::batch_norm_statistics(shape, data(input));
+      combine_over_ranks(saved->statistics, saved->values);
+      compute::batch_norm_apply(shape, data(input), saved->statistics, data(gamma), data(beta),
+                                epsilon, tail, output.data_ptr<float>());
+    } else {
+      saved->statistics = compute::batch_norm_forward(shape, data(input), data(gamma), data(beta),
+                                                      epsilon, tail, output.data_ptr<float>());
+    }
+    update_running_statistics(*bn, saved->statistics, saved->values);
     const bool needs_output = relu && added.defined();
     context->save_for_backward({input, gamma, beta, needs_output ? output : Tensor()});
     context->saved_data["statistics"] = torch::IValue::make_capsule(saved);
@@ -173,7 +213,7 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
     const auto saved = context->get_saved_variables();
     const Tensor &input = saved[0], &gamma = saved[1], &beta = saved[2], &output = saved[3];
     const auto capsule = context->saved_data["statistics"].toCapsule();
-    const auto& statistics = static_cast<SavedStatistics&>(*capsule).statistics;
+    const auto& forward = static_cast<SavedStatistics&>(*capsule);
     const bool relu = context->saved_data["relu"].toBool();
     const bool has_residual = context->saved_data["residual"].toBool();
     const Tensor gradient = gradients[0].contiguous();
@@ -181,19 +221,25 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
     // Without a ReLU the residual's gradient is that of the output, and nothing is written.
     Tensor residual_gradient;
     if (has_residual) residual_gradient = relu ? torch::empty_like(input) : gradient;
-    const auto sums = compute::batch_norm_backward(
-        {.shape = shape_of(input),
-         .x = data(input),
-         .y = data(output),
-         .statistics = statistics,
-         .gamma = data(gamma),
-         .beta = data(beta),
-         .epsilon = static_cast<float>(context->saved_data["epsilon"].toDouble()),
-         .relu = relu,
-         .y_gradient = data(gradient),
-         .x_gradient = input_gradient.data_ptr<float>(),
-         .residual_gradient =
-             has_residual && relu ? residual_gradient.data_ptr<float>() : nullptr});
+    const compute::BatchNormBackward work{
+        .shape = shape_of(input),
+        .x = data(input),
+        .y = data(output),
+        .statistics = forward.statistics,
+        .gamma = data(gamma),
+        .beta = data(beta),
+        .epsilon = static_cast<float>(context->saved_data["epsilon"].toDouble()),
+        .relu = relu,
+        .y_gradient = data(gradient),
+        .x_gradient = input_gradient.data_ptr<float>(),
+        .residual_gradient = has_residual && relu ? residual_gradient.data_ptr<float>() : nullptr};
+    compute::BatchNormSums sums;  // of this rank: gradients of parameters are added up later
+    if (synchronised()) {
+      sums = compute::batch_norm_backward_sums(work);
+      compute::batch_norm_backward_apply(work, sums_over_ranks(sums), forward.values);
+    } else {
+      sums = compute::batch_norm_backward(work);
+    }
     const auto give = [](const Tensor& parameter, const std::vector<float>& values) {
       return give_gradient(parameter, [&](float* to, compute::Write write) {
         for (size_t c = 0; c < values.size(); ++c)

@@ -12,12 +12,17 @@
 
 namespace renkei::run {
 
+// Zeroed memory of so many floats, which must stay for as long as the network is used. Where
+// gradients lie decides how fast they are reduced; values may be shared with other ranks.
+using Allocate = std::function<float*(size_t count)>;
+struct FlatMemory {
+  Allocate values = {};  // none: the memory is the network's own
+  Allocate gradients = {};
+  bool fill_values = true;  // false: another rank writes the values to the memory
+};
+
 class FlatParameters {
  public:
-  // Memory for the gradients, of at least so many floats; where they lie decides how fast they are
-  // reduced. It must stay for as long as the network is trained.
-  using Allocate = std::function<float*(size_t count)>;
-
   // Where a parameter lies in the flat buffers.
   struct Slot {
     torch::Tensor parameter;
@@ -27,7 +32,7 @@ class FlatParameters {
   };
 
   // Moves the parameters of `module` into the flat buffer; the module keeps working as before.
-  explicit FlatParameters(torch::nn::Module& module, const Allocate& allocate_gradients = {});
+  explicit FlatParameters(torch::nn::Module& module, const FlatMemory& memory = {});
   ~FlatParameters();
   FlatParameters(const FlatParameters&) = delete;
   FlatParameters& operator=(const FlatParameters&) = delete;
