@@ -13,10 +13,12 @@
 #include "cli/train_output.h"
 #include "cli/training_data.h"
 #include "cluster/failure_notes.h"
+#include "comm/gather.h"
 #include "model/compute_options.h"
 #include "run/device.h"
 #include "run/memory.h"
 #include "run/trainer.h"
+#include "timeline/chrome_trace.h"
 
 namespace renkei::cli {
 namespace {
@@ -115,6 +117,17 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
     throw;
   }
   log.info("done after {} steps", summary.result.steps);
+  if (settings.text("train.timeline") != "off") {
+    const auto traces = comm::gather_texts(
+        transport,
+        timeline::trace_events(summary.result.events, transport.rank(),
+                               transport.host(transport.rank()), summary.result.origin),
+        {.operation = "gathering of the timeline",
+         .timeout_seconds = settings.seconds("comm.timeout")});
+    if (first)
+      write_file_atomically(context.run_directory / "timeline.json",
+                            timeline::chrome_trace(traces));
+  }
   if (!first) return;
   output->finish();
   const std::string json = summary_as_json(summary);

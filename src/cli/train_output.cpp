@@ -80,6 +80,47 @@ void TrainOutput::finish() {
   tensorboard_.flush();
 }
 
+namespace {
+
+nlohmann::json memory_as_json(const run::TrainResult& result) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const run::MemoryBreakdown& memory : result.memory)
+    rows.push_back({{"rank", rows.size()},
+                    {"parameters", memory.parameters},
+                    {"gradients", memory.gradients},
+                    {"optimizer", memory.optimizer},
+                    {"activations", memory.activations},
+                    {"other", memory.other},
+                    {"peak", memory.peak}});
+  return rows;
+}
+
+report::Table memory_table(const run::TrainResult& result) {
+  using report::Align;
+  report::Table table({{"memory"},
+                       {"parameters", Align::right},
+                       {"gradients", Align::right},
+                       {"optimizer", Align::right},
+                       {"activations", Align::right},
+                       {"other", Align::right},
+                       {"in all", Align::right}});
+  // Ranks of a data-parallel run are alike: the largest stands for all when there are many.
+  const auto add = [&](const std::string& name, const run::MemoryBreakdown& memory) {
+    table.add_row({name, format_size(memory.parameters), format_size(memory.gradients),
+                   format_size(memory.optimizer), format_size(memory.activations),
+                   format_size(memory.other), format_size(memory.peak)});
+  };
+  constexpr size_t kRowsAtMost = 8;
+  if (result.memory.size() > kRowsAtMost)
+    add("largest rank", *std::ranges::max_element(result.memory, {}, &run::MemoryBreakdown::peak));
+  else
+    for (size_t rank = 0; rank < result.memory.size(); ++rank)
+      add(fmt::format("rank {}", rank), result.memory[rank]);
+  return table;
+}
+
+}  // namespace
+
 std::string summary_as_json(const TrainSummary& summary) {
   const run::TrainResult& result = summary.result;
   const Speed speed = speed_of(summary);
@@ -115,6 +156,7 @@ std::string summary_as_json(const TrainSummary& summary) {
       {"loss", {{"first", result.loss_first}, {"last", result.loss_last}}},
       {"accuracy", accuracy},
       {"parameters_checksum", result.checksum},
+      {"memory_bytes", memory_as_json(result)},
       {"time", time}}
       .dump(2);
 }
@@ -147,8 +189,8 @@ std::string summary_for_people(const TrainSummary& summary) {
     times.add_row({std::string(name_of(category)), format_duration(mean[category]),
                    fmt::format("{:.1f} %", 100 * mean[category] / mean.seconds)});
   }
-  return fmt::format("{}\n{}\nsee {}\n", facts.text(), times.text(),
-                     summary.run_directory.string());
+  return fmt::format("{}\n{}\n{}\nsee {}\n", facts.text(), times.text(),
+                     memory_table(result).text(), summary.run_directory.string());
 }
 
 }  // namespace renkei::cli

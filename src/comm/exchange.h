@@ -27,6 +27,7 @@ enum class Tag : int {
   all_to_all,
   reproducible,
   measurement,
+  gather,
 };
 
 // The same call under the collective's name, unless the caller gave it a better one.

@@ -27,6 +27,7 @@ struct ParameterUpdater::Bucket {
   std::vector<optim::Norms> norms;
   std::vector<const float*> sources;  // of the gradients of `mine`: one, or one for each rank
   size_t missing = 0;                 // gradients that are not complete yet, in this step
+  BucketTimes times{};
 };
 
 struct ParameterUpdater::Hook : torch::autograd::FunctionPostHook {
@@ -120,6 +121,7 @@ void ParameterUpdater::gradient_is_complete(int bucket) {
 }
 
 void ParameterUpdater::reduce(Bucket& bucket) {
+  bucket.times.begin = now_seconds();
   bucket.sources.clear();
   if (fused_) {
     for (const std::byte* copy :
@@ -131,6 +133,7 @@ void ParameterUpdater::reduce(Bucket& bucket) {
     bucket.sources.push_back(reinterpret_cast<const float*>(bucket.gradients.data) + bucket.offset);
   }
   if (!put_off_) update(bucket);
+  bucket.times.end = now_seconds();
 }
 
 void ParameterUpdater::update(Bucket& bucket) {
@@ -178,6 +181,12 @@ void ParameterUpdater::update_what_was_put_off() {
   if (options_.clip_norm)
     update_.gradient_scale *= optim::clip_factor(squares.norm(), *options_.clip_norm);
   for (const auto& bucket : buckets_) update(*bucket);
+}
+
+std::vector<ParameterUpdater::BucketTimes> ParameterUpdater::bucket_times() const {
+  std::vector<BucketTimes> times;
+  for (const auto& bucket : buckets_) times.push_back(bucket->times);
+  return times;
 }
 
 size_t ParameterUpdater::state_bytes() const {

@@ -59,6 +59,11 @@ class ParameterUpdater {
 
   // Seconds of the step under way that updates took after backward: not hidden behind it.
   double exposed_update_seconds() const { return exposed_update_seconds_; }
+  // When each bucket of the step was reduced and, unless that was put off, updated.
+  struct BucketTimes {
+    double begin, end;
+  };
+  std::vector<BucketTimes> bucket_times() const;
   size_t state_bytes() const;  // of the optimizer, on this rank
   int buckets() const { return static_cast<int>(buckets_.size()); }
 

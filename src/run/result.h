@@ -34,6 +34,16 @@ class Observer {
   virtual void on_evaluation(int64_t step, const Evaluation& evaluation) = 0;
 };
 
+// Of one rank, in bytes. What ranks of a host share counts in equal parts.
+struct MemoryBreakdown {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;
+  int64_t activations = 0;  // the most that tensors of a step took
+  int64_t other = 0;        // libraries, kernels' scratch, pieces kept for later tensors
+  int64_t peak = 0;         // what the process used, as the system counts
+
+  int64_t accounted() const { return parameters + gradients + optimizer + activations + other; }
+};
+
 struct TrainResult {
   int64_t parameters = 0;
   std::string checksum;  // of the parameters at the end
@@ -42,6 +52,9 @@ struct TrainResult {
   double loss_first = 0, loss_last = 0;
   std::optional<Evaluation> evaluation;         // after the last step
   std::vector<timeline::StepTimes> step_times;  // of this rank
+  std::vector<MemoryBreakdown> memory;          // of all ranks
+  std::vector<timeline::Event> events;          // of this rank, if asked for
+  double origin = 0;                            // the time at which all ranks began
 };
 
 }  // namespace renkei::run

@@ -55,8 +55,22 @@ StepResult StepExecutor::run(const std::vector<Task>& tasks, const Position& pos
   for (const Task& task : tasks) {
     const double begin = now_seconds();
     execute(task, state);
-    parts_.recorder.add(category_of(task.kind), now_seconds() - begin);
+    parts_.recorder.add({.name = name_of(task.kind),
+                         .category = category_of(task.kind),
+                         .begin = begin,
+                         .end = now_seconds(),
+                         .step = position.step,
+                         .index = task.micro_batch});
   }
+  int bucket = 0;
+  for (const auto& times : parts_.updater.bucket_times())
+    parts_.recorder.note({.name = "reduce and update",
+                          .category = Category::communication,
+                          .begin = times.begin,
+                          .end = times.end,
+                          .step = position.step,
+                          .index = bucket++,
+                          .lane = 1});
   // The end of an update that did not fit behind backward was counted as reduction.
   const double update = parts_.updater.exposed_update_seconds();
   parts_.recorder.add(Category::communication, -update);

@@ -35,6 +35,13 @@ void declare_settings(Settings& settings) {
                     .low = 1,
                     .high = 1e15,
                     .flag = "--steps"});
+  settings.declare({.name = "train.timeline",
+                    .kind = SettingKind::choice,
+                    .default_value = "off",
+                    .help = "write timeline.json, for chrome://tracing or Perfetto: every task of "
+                            "every rank",
+                    .choices = {"off", "tasks"},
+                    .flag = "--timeline"});
   settings.declare({.name = "train.batch_norm",
                     .kind = SettingKind::choice,
                     .default_value = "rank",
@@ -69,7 +76,8 @@ TrainOptions train_options(const Settings& settings) {
                      .loss_scale = optim::loss_scale_options(settings),
                      .vectors_decay = optim::vectors_decay(settings)},
           .batch_norm = batch_norm_mode(settings.text("train.batch_norm")),
-          .timeout_seconds = timeout};
+          .timeout_seconds = timeout,
+          .keep_events = settings.text("train.timeline") == "tasks"};
 }
 
 plan::BatchRequest batch_request(const Settings& settings) {

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+#include "compute/scratch.h"
 #include "run/evaluate.h"
+#include "run/memory.h"
+#include "run/process_memory.h"
 #include "run/step_executor.h"
 
 namespace renkei::run {
@@ -92,10 +96,54 @@ void separate_waiting(const TrainJob& job, std::vector<timeline::StepTimes>& ste
   timeline::split_waiting(steps, least);
 }
 
+// Counts the memory of this rank: constructed before training, asked after it.
+class MemoryCount {
+ public:
+  MemoryCount() {
+    const MemoryUse use = memory_use();
+    libraries_ = process_memory_bytes() - use.live - use.cached;
+  }
+  void training_begins() {
+    reset_peak_memory();
+    tensors_before_ = memory_use().live;
+  }
+  MemoryBreakdown breakdown(FlatParameters& parameters, int sharers, size_t optimizer) const {
+    const MemoryUse use = memory_use();
+    const auto bytes = static_cast<int64_t>(parameters.value_span().size_bytes());
+    MemoryBreakdown memory{.parameters = bytes / sharers,
+                           .gradients = bytes,
+                           .optimizer = static_cast<int64_t>(optimizer),
+                           .activations = use.peak - tensors_before_,
+                           .peak = process_memory_bytes()};
+    // Parameters that are not shared are tensors themselves.
+    const int64_t other_tensors =
+        use.live + use.cached - memory.activations - (sharers == 1 ? bytes : 0);
+    memory.other = libraries_ + std::max<int64_t>(0, other_tensors) +
+                   static_cast<int64_t>(compute::scratch_bytes());
+    return memory;
+  }
+
+ private:
+  int64_t libraries_ = 0;  // and whatever else there was before training, but for tensors
+  int64_t tensors_before_ = 0;
+};
+
+std::vector<MemoryBreakdown> exchange(const MemoryBreakdown& mine, comm::Communicator& communicator,
+                                      const comm::Call& call) {
+  const auto ranks = static_cast<size_t>(communicator.transport().size());
+  std::vector<MemoryBreakdown> all(ranks);
+  all[static_cast<size_t>(communicator.transport().rank())] = mine;
+  static_assert(sizeof(MemoryBreakdown) == 6 * sizeof(int64_t));
+  communicator.allreduce(comm::Buffer(std::span(reinterpret_cast<int64_t*>(all.data()), 6 * ranks)),
+                         comm::Reduction::sum, call);
+  return all;
+}
+
 }  // namespace
 
 TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& observer) {
   const comm::Transport& transport = job.communicator.transport();
+  MemoryCount memory;
   const InitialState initial = make_initial_state(job, options);
   FlatParameters& parameters = *initial.parameters;
 
@@ -121,7 +169,7 @@ TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& ob
     };
   }
   ParameterUpdater updater(parameters, initial.values_are_shared, job.communicator, update);
-  timeline::Recorder recorder;
+  timeline::Recorder recorder(options.keep_events);
   StepExecutor executor({.network = job.network,
                          .objective = job.objective,
                          .loader = loader,
@@ -137,6 +185,10 @@ TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& ob
   TrainResult result{.parameters = model::count_parameters(job.network),
                      .steps = steps,
                      .epochs = (steps + per_epoch - 1) / per_epoch};
+  job.communicator.barrier(
+      {.operation = "begin of training", .timeout_seconds = options.timeout_seconds});
+  result.origin = now_seconds();
+  memory.training_begins();
   for (int64_t step = 0; step < steps; ++step) {
     const int64_t epoch = step / per_epoch;
     const double learning_rate = optim::learning_rate(options.learning_rate, run, step);
@@ -168,6 +220,12 @@ TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& ob
   result.checksum = parameters.checksum();
   separate_waiting(job, recorder.steps(), options);
   result.step_times = recorder.steps();
+  result.events = recorder.events();
+  result.memory = exchange(
+      memory.breakdown(parameters, initial.values_are_shared ? job.communicator.local_size() : 1,
+                       updater.state_bytes()),
+      job.communicator,
+      {.operation = "exchange of memory use", .timeout_seconds = options.timeout_seconds});
   return result;
 }
 

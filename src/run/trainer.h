@@ -28,6 +28,7 @@ struct TrainOptions {
   UpdateOptions update;
   model::BatchNormMode batch_norm = model::BatchNormMode::rank;
   double timeout_seconds = 300;
+  bool keep_events = false;  // of the timeline
 };
 
 void declare_settings(Settings& settings);

@@ -22,18 +22,42 @@ struct StepTimes {
   double operator[](Category category) const { return by_category[static_cast<size_t>(category)]; }
 };
 
+// Something that happened, for a drawing. Lane 0 is the rank's main thread, lane 1 its reducer's.
+struct Event {
+  std::string_view name;  // of static storage
+  Category category = Category::other;
+  double begin = 0, end = 0;  // seconds of the clock
+  int64_t step = 0;
+  int index = 0;  // of the micro-batch, the bucket …
+  int lane = 0;
+};
+
 class Recorder {
  public:
+  explicit Recorder(bool keep_events = false) : keep_events_(keep_events) {}
+
   void begin_step(double now);
+  // Counts the event's seconds to its category, and keeps it if events are kept.
+  void add(const Event& event) {
+    add(event.category, event.end - event.begin);
+    note(event);
+  }
+  // Only keeps it: its seconds are hidden behind other work.
+  void note(const Event& event) {
+    if (keep_events_) events_.push_back(event);
+  }
   void add(Category category, double seconds) { current_[category] += seconds; }
   void end_step(double now);
 
+  const std::vector<Event>& events() const { return events_; }
   const std::vector<StepTimes>& steps() const { return steps_; }
   std::vector<StepTimes>& steps() { return steps_; }
 
  private:
+  bool keep_events_;
   double begin_ = 0;
   StepTimes current_;
+  std::vector<Event> events_;
   std::vector<StepTimes> steps_;
 };
 
