@@ -3,7 +3,7 @@
 namespace renkei::model {
 
 LeNet::LeNet(int64_t classes)
-    : classes_(classes),
+    : ImageNetwork({.classes = classes, .image_size = 32}),
       conv1_(register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 16, 5)))),
       conv2_(register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(16, 32, 5)))),
       fc1_(register_module("fc1", torch::nn::Linear(32 * 5 * 5, 120))),
@@ -15,6 +15,13 @@ torch::Tensor LeNet::forward(torch::Tensor input) {
   input = torch::max_pool2d(torch::relu(conv2_(input)), 2);
   input = torch::relu(fc1_(input.flatten(1)));
   return fc3_(torch::relu(fc2_(input)));
+}
+
+std::vector<NetworkDescription> lenet_networks() {
+  return {describe_image_network(
+      "lenet", "small convolutional network for 32 × 32 colour images",
+      {.classes = 10, .image_size = 32, .least_image_size = 32, .largest_image_size = 32},
+      [](const ImageOptions& options) { return std::make_shared<LeNet>(options.classes); })};
 }
 
 }  // namespace renkei::model
