@@ -15,4 +15,14 @@ torch::Tensor Mlp::forward(torch::Tensor input) {
   return layers::linear(input, layers_.back());
 }
 
+std::vector<NetworkDescription> mlp_networks() {
+  return {{.name = "mlp",
+           .summary = "layers × (linear + ReLU), all of width hidden",
+           .random_data_objective = Objective::regression,
+           .make = [](const Settings& settings) {
+             return std::make_shared<Mlp>(settings.integer("model.hidden"),
+                                          settings.integer("model.layers"));
+           }}};
+}
+
 }  // namespace renkei::model

@@ -19,4 +19,6 @@ class Mlp : public Network {
   std::vector<torch::nn::Linear> layers_;
 };
 
+std::vector<NetworkDescription> mlp_networks();
+
 }  // namespace renkei::model

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +21,14 @@ enum class Objective {
 // batch as first dimension.
 class Network : public torch::nn::Module {
  public:
+  struct Outputs {
+    torch::Tensor main;
+    std::vector<torch::Tensor> auxiliary;  // their losses count too, in training,
+    double auxiliary_weight = 0;           // with this weight
+  };
+
   virtual torch::Tensor forward(torch::Tensor input) = 0;
+  virtual Outputs forward_all(torch::Tensor input) { return {forward(std::move(input)), {}}; }
 
   virtual std::vector<int64_t> input_shape() const = 0;  // of one sample
   virtual int64_t outputs() const = 0;                   // values per sample
@@ -30,6 +38,7 @@ struct NetworkDescription {
   std::string name;
   std::string summary;
   Objective random_data_objective;  // what `--data random` trains it for
+  std::function<std::shared_ptr<Network>(const Settings&)> make;
 };
 const std::vector<NetworkDescription>& networks();
 

@@ -17,4 +17,13 @@ inline torch::Tensor summed_loss(model::Objective objective, const torch::Tensor
   return torch::mse_loss(output, target, at::Reduction::Sum) / static_cast<double>(output.size(1));
 }
 
+// The same for all outputs of a network: those of auxiliary heads count with their weight.
+inline torch::Tensor summed_loss(model::Objective objective, const model::Network::Outputs& outputs,
+                                 const torch::Tensor& target) {
+  torch::Tensor loss = summed_loss(objective, outputs.main, target);
+  for (const torch::Tensor& auxiliary : outputs.auxiliary)
+    loss = loss + outputs.auxiliary_weight * summed_loss(objective, auxiliary, target);
+  return loss;
+}
+
 }  // namespace renkei::run
