@@ -7,6 +7,17 @@
 #include "base/philox.h"
 
 namespace renkei::data {
+namespace {
+
+constexpr int64_t kKeptFloats = int64_t{32 << 20} / 4;
+
+// One sample's part of the values of all.
+template <typename Floats>
+auto part(Floats& all, int64_t sample, size_t size) {
+  return std::span(all).subspan(static_cast<size_t>(sample) * size, size);
+}
+
+}  // namespace
 
 RandomData::RandomData(RandomDataOptions options) : options_(std::move(options)) {
   if (options_.count < 1)
@@ -22,12 +33,26 @@ RandomData::RandomData(RandomDataOptions options) : options_(std::move(options))
                 fmt::format("random data with {} classes and targets of {} numbers",
                             options_.classes, options_.target_size),
                 "give either a number of classes or a target size");
+
+  const auto keep = [&](RandomUse use, int64_t size, std::vector<float>& all) {
+    if (size > kKeptFloats / options_.count) return;
+    all.resize(static_cast<size_t>(size * options_.count));
+    for (int64_t sample = 0; sample < options_.count; ++sample)
+      draw(use, sample, part(all, sample, static_cast<size_t>(size)));
+  };
+  keep(RandomUse::random_input, sample_size(), inputs_);
+  keep(RandomUse::random_target, options_.target_size, targets_);
+}
+
+void RandomData::draw(RandomUse use, int64_t sample, std::span<float> values) const {
+  Random random(options_.seed, use, 0, static_cast<uint64_t>(sample));
+  for (float& value : values) value = random.normal();
 }
 
 void RandomData::read_input(int64_t sample, std::span<float> input) const {
   check_input(sample, input);
-  Random random(options_.seed, RandomUse::random_input, 0, static_cast<uint64_t>(sample));
-  for (float& value : input) value = random.normal();
+  if (inputs_.empty()) return draw(RandomUse::random_input, sample, input);
+  std::ranges::copy(part(inputs_, sample, input.size()), input.begin());
 }
 
 int64_t RandomData::label(int64_t sample) const {
@@ -43,8 +68,8 @@ void RandomData::read_target(int64_t sample, std::span<float> target) const {
   if (static_cast<int64_t>(target.size()) != options_.target_size)
     throw Error(ErrorCode::bug, fmt::format("a target of {} numbers was read into a span of {}",
                                             options_.target_size, target.size()));
-  Random random(options_.seed, RandomUse::random_target, 0, static_cast<uint64_t>(sample));
-  for (float& value : target) value = random.normal();
+  if (targets_.empty()) return draw(RandomUse::random_target, sample, target);
+  std::ranges::copy(part(targets_, sample, target.size()), target.begin());
 }
 
 }  // namespace renkei::data

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/philox.h"
 #include "data/dataset.h"
 
 namespace renkei::data {
@@ -12,8 +13,9 @@ struct RandomDataOptions {
   uint64_t seed = 1;
 };
 
-// Noise of any shape, made when it is read: for measuring speed, and for tests that compare runs.
-// Inputs and regression targets are standard normal, labels uniform.
+// Noise of any shape, for measuring speed, and for tests that compare runs. Inputs and regression
+// targets are standard normal, labels uniform. A small data set is drawn at once, so that reading
+// it costs no more than a copy; a large one is drawn as it is read.
 class RandomData : public Dataset {
  public:
   explicit RandomData(RandomDataOptions options);
@@ -27,7 +29,10 @@ class RandomData : public Dataset {
   void read_target(int64_t sample, std::span<float> target) const override;
 
  private:
+  void draw(RandomUse use, int64_t sample, std::span<float> values) const;
+
   RandomDataOptions options_;
+  std::vector<float> inputs_, targets_;  // of all samples; empty: too large to be kept
 };
 
 }  // namespace renkei::data
