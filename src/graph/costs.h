@@ -35,6 +35,11 @@ struct Seconds {
     backward_weight += other.backward_weight;
     return *this;
   }
+  Seconds& operator*=(double factor) {
+    for (Line* line : {&forward, &backward_input, &backward_weight})
+      *line = {line->fixed * factor, line->per_sample * factor};
+    return *this;
+  }
   friend Seconds operator-(const Seconds& a, const Seconds& b) {
     return {a.forward - b.forward, a.backward_input - b.backward_input,
             a.backward_weight - b.backward_weight};

@@ -29,7 +29,7 @@ class Cuts {
  public:
   struct Options {
     // All closed sets, when there are not more; else beginnings of the topological order, as many.
-    size_t most_sets = 1000;
+    size_t most_sets = 256;
     size_t most_prefixes = 512;
   };
   // `seconds` has the times of all ops for each kind of device.

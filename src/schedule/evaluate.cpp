@@ -12,8 +12,8 @@ using plan::Shape;
 using plan::StageTimes;
 
 constexpr double kNever = -1;
-// Large schedules are cheaper to make again than to keep.
-constexpr size_t kMostKept = 1000;
+// So many schedules are kept; a search comes back to the same few shapes.
+constexpr size_t kMostKept = 64;
 
 class VirtualStep {
  public:
@@ -164,7 +164,9 @@ double ScheduledSteps::step_seconds(const Shape& shape, std::span<const StageTim
 }
 
 std::vector<int> ScheduledSteps::in_flight(const Shape& shape) const {
-  return schedule::in_flight(schedule_of(shape), shape);
+  const auto found = in_flight_.find(shape);
+  if (found != in_flight_.end()) return found->second;
+  return in_flight_.emplace(shape, schedule::in_flight(schedule_of(shape), shape)).first->second;
 }
 
 }  // namespace renkei::schedule

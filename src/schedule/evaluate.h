@@ -54,6 +54,7 @@ class ScheduledSteps : public plan::StepModel {
   const Schedule& schedule_of(const plan::Shape& shape) const;
 
   mutable std::map<plan::Shape, Schedule> schedules_;
+  mutable std::map<plan::Shape, std::vector<int>> in_flight_;
 };
 
 }  // namespace renkei::schedule

@@ -1,9 +1,10 @@
-// The orders in which the groups of a pipeline compute. A generator gives forward and backward tasks
-// only: what they need (load, receive) and what follows (send, reduce, update) is the same for all
-// and added by `with_transfers`.
+// The orders in which the groups of a pipeline compute. A generator gives forward and backward
+// tasks only: what they need (load, receive) and what follows (send, reduce, update) is the same
+// for all and added by `with_transfers`.
 //
-// In the drawings time goes to the right, a row is a group, a digit the forward of that micro-batch,
-// a letter its backward (a for 0, b for 1, …), a dot waiting; forward and backward take one unit.
+// In the drawings time goes to the right, a row is a group, a digit the forward of that
+// micro-batch, a letter its backward (a for 0, b for 1, …), a dot waiting; forward and backward
+// take one unit.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -28,10 +29,10 @@ Schedule gpipe(const plan::Shape& shape);
 Schedule one_f_one_b(const plan::Shape& shape);
 
 // Interleaved 1F1B (Narayanan et al., 2021): each group has several smaller stages, so that the
-// pipeline fills faster: the bubble shrinks by the number of chunks, for as many times the messages.
-// Micro-batches go in rounds of as many as there are groups, through one chunk after the other.
-// 2 groups, 2 chunks, 4 micro-batches; group 0 computes 0 and 1 on its first stage, then 0 and 1 on
-// its second, and so on. A unit is half as long as above.
+// pipeline fills faster: the bubble shrinks by the number of chunks, for as many times the
+// messages. Micro-batches go in rounds of as many as there are groups, through one chunk after the
+// other. 2 groups, 2 chunks, 4 micro-batches; group 0 computes 0 and 1 on its first stage, then 0
+// and 1 on its second, and so on. A unit is half as long as above.
 //
 //   01012a3b2a3b.c.dcd
 //   .010a1b2a3b2c3dcd.
