@@ -4,6 +4,7 @@
 #include "cli/run_directory.h"
 #include "cli/training_data.h"
 #include "comm/communicator.h"
+#include "plan/search.h"
 #ifdef RENKEI_HAVE_TORCH
 #include "model/network.h"
 #include "run/trainer.h"
@@ -23,6 +24,7 @@ Settings declare_all_settings() {
   run::declare_settings(settings);
 #endif
   comm::declare_settings(settings);
+  plan::declare_settings(settings);
   return settings;
 }
 

@@ -333,25 +333,4 @@ SearchResult search(const Objective& objective, const SearchOptions& options) {
   return Search(objective, options).run();
 }
 
-int64_t smallest_memory(const Problem& problem, const StepModel& steps,
-                        const SearchOptions& options) {
-  Problem trial = problem;
-  SearchOptions quick = options;
-  quick.exact_nodes = 0;
-  const auto fits = [&](int64_t bytes) {
-    trial.memory_bytes = bytes;
-    return search(Objective(trial, steps), quick).best.has_value();
-  };
-  int64_t low = 0, high = int64_t{1} << 20;
-  while (!fits(high) && high < int64_t{1} << 50) {
-    low = high;
-    high *= 2;
-  }
-  while (high - low > high / 64) {
-    const int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? high : low) = middle;
-  }
-  return high;
-}
-
 }  // namespace renkei::plan

@@ -17,6 +17,10 @@
 
 #include "plan/objective.h"
 
+namespace renkei {
+class Settings;
+}
+
 namespace renkei::plan {
 
 struct SearchProgress {
@@ -56,14 +60,14 @@ struct SearchResult {
 
 SearchResult search(const Objective& objective, const SearchOptions& options);
 
+// The settings plan.*, and the options that follow from them.
+void declare_settings(Settings& settings);
+SearchOptions search_options(const Settings& settings);
+
 // The numbers of micro-batches that are considered.
 std::vector<int> micro_batch_choices(int64_t batch, const SearchOptions& options);
 
 // No layout with these stages is faster, whatever its sends and reductions.
 double lower_bound(const Shape& shape, std::span<const StageTimes> stages);
-
-// The least memory of each device with which anything would fit.
-int64_t smallest_memory(const Problem& problem, const StepModel& steps,
-                        const SearchOptions& options);
 
 }  // namespace renkei::plan
