@@ -35,7 +35,7 @@ class Table {
   size_t cut(size_t mark) const { return marks_[mark]; }
   int choices() const { return static_cast<int>(entries_.size()); }
   double total_seconds() const { return total_seconds_; }
-  bool linear() const { return objective_.cuts().linear(); }
+  bool linear() const { return linear_; }  // each mark contains all before it
 
   // Seconds of a stage that is the k-th from the end, infinite when it does not fit.
   double seconds(size_t from, size_t to, int units, int k) const {
@@ -55,32 +55,51 @@ class Table {
   }
 
  private:
-  // All cuts, or the one in each slice of time that the fewest bytes cross.
+  // All cuts; or, when there are too many, of a chain of cuts the one in each slice of time that
+  // the fewest bytes cross.
   void choose_marks() {
     const graph::Cuts& cuts = objective_.cuts();
+    // Where cuts are not in a line, every pair has to be looked at.
+    constexpr size_t kMostUnordered = 64;
+    if (cuts.size() <= (cuts.linear() ? options_.most_cuts : kMostUnordered)) {
+      for (size_t cut = 0; cut < cuts.size(); ++cut) marks_.push_back(cut);
+      linear_ = cuts.linear();
+      return;
+    }
     const auto batch = static_cast<double>(objective_.problem().graph.batch);
+    const auto crossing = [&](size_t cut) { return cuts.crossing_bytes(cut).at(batch); };
     const auto time = [&](size_t cut) {
       const graph::Seconds seconds = cuts.seconds(0, 0, cut);
       return seconds.forward.at(batch) + seconds.backward_input.at(batch) +
              seconds.backward_weight.at(batch);
     };
     const double total = std::max(time(cuts.last()), 1e-300);
-    if (cuts.size() <= options_.most_cuts || !cuts.linear()) {
-      for (size_t cut = 0; cut < cuts.size(); ++cut) marks_.push_back(cut);
-      return;
-    }
+    const auto slice = [&](size_t cut) {
+      return std::floor(time(cut) / total * static_cast<double>(options_.most_cuts - 1));
+    };
+    linear_ = true;
     marks_.push_back(0);
-    double slice_of_last = -1;
-    for (size_t cut = 1; cut < cuts.last(); ++cut) {
-      const double slice =
-          std::floor(time(cut) / total * static_cast<double>(options_.most_cuts - 1));
-      if (slice != slice_of_last)
-        marks_.push_back(cut);
-      else if (cuts.crossing_bytes(cut).at(batch) < cuts.crossing_bytes(marks_.back()).at(batch))
-        marks_.back() = cut;
-      slice_of_last = slice;
+    for (size_t link = next_link(0, crossing); link != cuts.last();
+         link = next_link(link, crossing)) {
+      if (marks_.back() == 0 || slice(link) != slice(marks_.back()))
+        marks_.push_back(link);
+      else if (crossing(link) < crossing(marks_.back()))
+        marks_.back() = link;
     }
     marks_.push_back(cuts.last());
+  }
+
+  // Of the cuts with one op more (or the next, where some are missing), the narrowest.
+  template <typename Crossing>
+  size_t next_link(size_t from, const Crossing& crossing) const {
+    const graph::Cuts& cuts = objective_.cuts();
+    size_t best = 0;
+    for (size_t cut = from + 1; cut < cuts.size(); ++cut) {
+      if (!cuts.contains(cut, from)) continue;
+      if (best != 0 && cuts.ops_before(cut) > cuts.ops_before(best)) break;
+      if (best == 0 || crossing(cut) < crossing(best)) best = cut;
+    }
+    return best;
   }
 
   void fill(int replicas) {
@@ -133,6 +152,7 @@ class Table {
   std::vector<double> limits_;               // of memory, by units - 1
   std::vector<std::vector<double>> transfers_;
   double total_seconds_ = 0;  // of everything on one unit
+  bool linear_ = false;
 };
 
 // L(k, i, d) for one bound, and how it came about. With uniform devices, d follows from k.

@@ -8,7 +8,7 @@ namespace renkei::plan {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kGraphs = 60;  // sanitizers slow the enumeration down twentyfold
+constexpr int kGraphs = 100;  // sanitizers slow the enumeration down twentyfold
 #else
 constexpr int kGraphs = 1000;
 #endif
