@@ -104,10 +104,11 @@ void apply(Parsed& parsed, const CLI::App& app) {
   for (const std::string& assignment : parsed.assignments)
     settings.set_assignment(assignment, "--set");
   for (const Setting& setting : std::vector<Setting>(settings.declared())) {
-    const CLI::Option* option =
-        setting.flag.empty() ? nullptr : app.get_option_no_throw(setting.flag);
-    if (option && option->count() > 0)
-      settings.set(setting.name, parsed.setting_flags[setting.name], setting.flag);
+    // A command may have a flag of its own with the name of another section's.
+    const auto value = parsed.setting_flags.find(setting.name);
+    if (value == parsed.setting_flags.end()) continue;
+    const CLI::Option* option = app.get_option_no_throw(setting.flag);
+    if (option && option->count() > 0) settings.set(setting.name, value->second, setting.flag);
   }
 }
 

@@ -6,6 +6,7 @@
 namespace renkei::cli {
 
 Command make_train_command();
+Command make_plan_command();
 Command make_bench_collectives_command();
 Command make_data_synth_command();
 

@@ -4,6 +4,7 @@
 #include "cli/run_directory.h"
 #include "cli/training_data.h"
 #include "comm/communicator.h"
+#include "plan/search.h"
 #ifdef RENKEI_HAVE_TORCH
 #include "model/compute_options.h"
 #include "model/network.h"
@@ -27,6 +28,7 @@ Settings declare_all_settings() {
   model::declare_compute_settings(settings);
 #endif
   comm::declare_settings(settings);
+  plan::declare_settings(settings);
   return settings;
 }
 

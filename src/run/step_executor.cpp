@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/philox.h"
 #include "run/loss.h"
 
@@ -20,7 +21,11 @@ Category category_of(TaskKind kind) {
       return Category::data;
     case TaskKind::forward:
     case TaskKind::backward:
+    case TaskKind::backward_input:
+    case TaskKind::backward_weight:
       return Category::compute;
+    case TaskKind::send:
+    case TaskKind::receive:
     case TaskKind::reduce:
       return Category::communication;
     case TaskKind::update:
@@ -118,6 +123,12 @@ void StepExecutor::execute(const Task& task, Step& state) {
     case TaskKind::update:
       parts_.updater.finish_update();
       return;
+    case TaskKind::backward_input:
+    case TaskKind::backward_weight:
+    case TaskKind::send:
+    case TaskKind::receive:
+      throw Error(ErrorCode::bug, fmt::format("a data-parallel step can't do the task {}",
+                                              schedule::name_of(task.kind)));
   }
 }
 

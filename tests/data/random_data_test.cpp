@@ -35,6 +35,15 @@ TEST(RandomData, SeedsGiveDifferentData) {
   EXPECT_NE(input_of(a, 0), input_of(b, 0));
 }
 
+TEST(RandomData, ASampleIsTheSameKeptOrDrawnAnew) {
+  const RandomData kept({.sample_shape = {100}, .count = 10, .target_size = 3});
+  const RandomData drawn({.sample_shape = {100}, .count = 1 << 20, .target_size = 3});
+  std::vector<float> a(100), b(100);
+  kept.read_input(7, a);
+  drawn.read_input(7, b);
+  EXPECT_EQ(a, b);
+}
+
 TEST(RandomData, LabelsUseAllClasses) {
   const RandomData data({.sample_shape = {1}, .count = 1000, .classes = 7});
   std::set<int64_t> labels;

@@ -1,0 +1,198 @@
+// renkei plan: who computes what? Needs neither devices nor weights.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/plan_output.h"
+#include "cluster/local_machine.h"
+#include "graph/drawing.h"
+#include "graph/graph_json.h"
+#include "graph/synthetic.h"
+#include "plan/plan_file.h"
+#include "plan/remedy.h"
+#include "report/progress.h"
+#include "schedule/drawing.h"
+
+namespace renkei::cli {
+namespace {
+
+struct Options {
+  std::string model, graph_file;
+  std::vector<std::string> dimensions;
+  int64_t batch = 0;          // 0: not given
+  int64_t micro_batches = 0;  // 0: not given
+  std::string output, drawing, save_graph;
+};
+
+graph::Graph make_graph(const Options& options) {
+  if (options.graph_file.empty() == options.model.empty())
+    throw Error(ErrorCode::usage, "give either --graph FILE.json or --model NAME",
+                fmt::format("the networks that need no file are {}",
+                            fmt::join(graph::network_names(), ", ")));
+  if (!options.graph_file.empty()) return graph::load_graph(options.graph_file);
+  std::vector<graph::NamedDimension> dimensions;
+  for (const std::string& text : options.dimensions) {
+    const size_t sign = text.find('=');
+    int64_t value = 0;
+    if (sign != std::string::npos) value = parse_size(text.substr(sign + 1));
+    if (value < 1 || value > 1'000'000)
+      throw Error(ErrorCode::usage, fmt::format("--dimension {}: not a dimension", text),
+                  "write it as layers=96, with a number from 1 to 1,000,000");
+    dimensions.push_back({text.substr(0, sign), value});
+  }
+  graph::Graph graph = graph::named_network(options.model, dimensions, 1);
+  graph.estimated = true;
+  return graph;
+}
+
+plan::Problem make_problem(const Invocation& invocation, const Options& options) {
+  const Settings& settings = invocation.settings;
+  plan::Problem problem{.graph = make_graph(options)};
+  auto devices = settings.integer_unless_auto("plan.devices");
+  if (!devices && invocation.ranks > 0) devices = invocation.ranks;
+  if (const std::string& cluster = settings.text("plan.cluster"); cluster == "local") {
+    const cluster::MachineSpeed speed = cluster::measure_machine();
+    problem.machine = local_machine(speed, static_cast<int>(devices.value_or(speed.cores)));
+  } else {
+    problem.machine = cluster::load_description(cluster);
+  }
+  problem.devices =
+      places(problem.machine, static_cast<int>(devices.value_or(problem.machine.device_count())));
+  // Estimates in a file were made for some device; ours are for the devices of the cluster.
+  if (problem.graph.estimated && !has_work(problem.graph))
+    throw Error(ErrorCode::data,
+                fmt::format("{}: its costs are estimates, but ops lack flops and traffic_bytes",
+                            options.graph_file),
+                "add them, or leave \"estimated\" out to use the seconds as they are");
+  problem.batch = options.batch > 0         ? options.batch
+                  : problem.graph.estimated ? 32 * static_cast<int64_t>(problem.devices.size())
+                                            : problem.graph.batch;
+  problem.memory_bytes = settings.size_unless_auto("plan.memory").value_or(0);
+  problem.optimizer_state = settings.real("plan.optimizer_state");
+  if (const auto bucket = settings.size_unless_auto("comm.bucket"))
+    problem.bucket_bytes = static_cast<double>(*bucket);
+  return problem;
+}
+
+plan::SearchOptions make_search_options(const Invocation& invocation, const Options& options,
+                                        const plan::Problem& problem) {
+  plan::SearchOptions search = plan::search_options(invocation.settings);
+  if (options.micro_batches > 0) {
+    if (problem.batch % options.micro_batches != 0)
+      throw Error(ErrorCode::usage,
+                  fmt::format("a batch of {} can't be divided into {} micro-batches", problem.batch,
+                              options.micro_batches),
+                  "choose a number that divides the batch");
+    search.micro_batches = {static_cast<int>(options.micro_batches)};
+  }
+  return search;
+}
+
+[[noreturn]] void nothing_fits(const plan::Problem& problem, const plan::StepModel& steps,
+                               const plan::SearchOptions& options,
+                               const plan::SearchResult& result) {
+  const auto memory = [&](int64_t bytes) { return format_size(bytes); };
+  const int64_t limit =
+      problem.memory_bytes > 0
+          ? problem.memory_bytes
+          : problem.machine.kinds[static_cast<size_t>(problem.devices.front().kind)].memory_bytes;
+  std::string what = fmt::format("no plan fits {} device{} with {}", problem.devices.size(),
+                                 problem.devices.size() == 1 ? "" : "s", memory(limit));
+  if (result.rejected.empty())
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("there is no layout with these stages, schedule and micro-batches on {} "
+                    "devices",
+                    problem.devices.size()),
+        "leave --stages, --schedule or --micro-batches out; interleaved needs micro-batches "
+        "that are a multiple of the groups, accumulate has one stage");
+  const plan::Evaluated& closest = result.rejected.front().evaluated;
+  what += fmt::format(": the closest, {}, lacks {} on a device", describe(closest.layout),
+                      memory(static_cast<int64_t>(closest.missing_bytes)));
+  const plan::Remedy remedy = find_remedy(problem, steps, options);
+  std::vector<std::string> ways;
+  if (remedy.memory_bytes)
+    ways.push_back(fmt::format("--memory {:.0f}MiB",
+                               std::ceil(static_cast<double>(*remedy.memory_bytes) / (1 << 20))));
+  if (remedy.devices) ways.push_back(fmt::format("--devices {}", *remedy.devices));
+  if (remedy.batch) ways.push_back(fmt::format("--batch {}", *remedy.batch));
+  throw Error(ErrorCode::memory, what,
+              ways.empty()
+                  ? "no memory, number of devices or batch would help"
+                  : "the least that would fit: " + fmt::format("{}", fmt::join(ways, ", or ")));
+}
+
+void write_files(const PlanReport& report, const Options& options) {
+  if (!options.output.empty()) save_plan(report.plan, options.output);
+  if (!options.save_graph.empty()) save_graph(report.objective.problem().graph, options.save_graph);
+  if (options.drawing.empty()) return;
+  write_file_atomically(options.drawing + ".graph.svg",
+                        svg_drawing(report.objective.problem().graph, stage_of_ops(report)));
+  write_file_atomically(options.drawing + ".schedule.svg",
+                        svg_drawing(report.evaluation, report.plan.shape()));
+}
+
+int run(Invocation& invocation, const Options& options) {
+  const plan::Problem problem = make_problem(invocation, options);
+  plan::SearchOptions search_options = make_search_options(invocation, options, problem);
+  report::Progress progress(report::progress_on_stderr());
+  if (!invocation.quiet)
+    search_options.progress = [&](const plan::SearchProgress& state) {
+      progress.update({.label = state.doing, .done = state.done, .total = state.total});
+    };
+  const schedule::ScheduledSteps steps;
+  const plan::Objective objective(problem, steps);
+  const plan::SearchResult result = search(objective, search_options);
+  if (!result.best) nothing_fits(problem, steps, search_options, result);
+
+  const plan::Shape shape = result.best->layout.shape();
+  const PlanReport report{.objective = objective,
+                          .result = result,
+                          .plan = make_plan(objective, *result.best),
+                          .evaluation = evaluate(schedule::make_schedule(shape), shape,
+                                                 result.best->times, schedule::Record::events)};
+  write_files(report, options);
+  fmt::print("{}",
+             invocation.json ? plan_for_programs(report).dump(2) + "\n" : plan_for_people(report));
+  return 0;
+}
+
+}  // namespace
+
+Command make_plan_command() {
+  const auto options = std::make_shared<Options>();
+  return {.name = "plan",
+          .summary = "decide who computes what; needs no device",
+          .sections = {"plan"},
+          .add_flags =
+              [options](CLI::App& app) {
+                app.add_option("--graph", options->graph_file, "plan the graph in this JSON file");
+                app.add_option("--model", options->model,
+                               "plan a network by its published dimensions, with estimated costs");
+                app.add_option("--dimension", options->dimensions,
+                               "a dimension of that network, such as layers=96")
+                    ->type_name("KEY=VALUE")
+                    ->allow_extra_args(false);
+                app.add_option("--batch", options->batch, "samples of a step")
+                    ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+                app.add_option("--micro-batches", options->micro_batches,
+                               "micro-batches of a step; by itself the best number")
+                    ->check(CLI::Range(1, 1 << 20));
+                app.add_option("-o,--output", options->output, "write the plan to this file");
+                app.add_option("--draw", options->drawing,
+                               "write NAME.graph.svg and NAME.schedule.svg")
+                    ->type_name("NAME");
+                app.add_option("--save-graph", options->save_graph,
+                               "write the planned graph to this file");
+              },
+          .run = [options](Invocation& invocation) { return run(invocation, *options); }};
+}
+
+}  // namespace renkei::cli

@@ -1,0 +1,37 @@
+#include "plan/memory.h"
+
+#include <algorithm>
+
+namespace renkei::plan {
+
+StageMemory& StageMemory::operator+=(const StageMemory& other) {
+  parameters += other.parameters;
+  gradients += other.gradients;
+  optimizer += other.optimizer;
+  activations += other.activations;
+  // One op computes at a time.
+  workspace = std::max(workspace, other.workspace);
+  buffers += other.buffers;
+  return *this;
+}
+
+StageMemory stage_memory(const graph::Cuts& cuts, size_t from, size_t to,
+                         const MemoryOptions& options) {
+  const graph::RangeBytes bytes = cuts.bytes(from, to);
+  const double samples = options.samples;
+  const double inputs = cuts.crossing_bytes(from).at(samples);
+  const double outputs = cuts.crossing_bytes(to).at(samples);
+  const double saved = bytes.saved.at(samples);
+  StageMemory memory{.parameters = bytes.trainable + bytes.buffers, .gradients = bytes.trainable};
+  memory.optimizer = options.optimizer_state * bytes.trainable /
+                     (options.sharded_optimizer ? options.replicas : 1);
+  memory.activations =
+      options.recompute ? options.in_flight * inputs + saved : options.in_flight * saved;
+  memory.workspace = cuts.workspace_bytes(from, to) * samples / options.graph_batch;
+  memory.buffers = 2 * (inputs + outputs);
+  if (options.replicas > 1 || bytes.tied > 0)
+    memory.buffers += 2 * std::min(options.bucket_bytes, bytes.trainable);
+  return memory;
+}
+
+}  // namespace renkei::plan

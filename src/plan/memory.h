@@ -1,0 +1,49 @@
+// What a rank keeps in memory for a stage, part by part:
+//
+//   parameters    trainable ones and buffers
+//   gradients     as much as the trainable parameters
+//   optimizer     `optimizer_state` bytes for each byte of them, divided among the replicas when
+//   the
+//                 optimizer is sharded
+//   activations   what forward saves, for each micro-batch in flight; with recompute only the
+//                 stage's inputs for each, and everything for the one that is being recomputed
+//   workspace     the largest of an op
+//   buffers       what is received and sent, twice, so that transfers overlap with computing; and
+//                 two gradient buckets, when there is something to reduce
+#pragma once
+
+#include <cstdint>
+
+#include "graph/cuts.h"
+
+namespace renkei::plan {
+
+struct StageMemory {
+  double parameters = 0;
+  double gradients = 0;
+  double optimizer = 0;
+  double activations = 0;
+  double workspace = 0;
+  double buffers = 0;
+
+  double total() const {
+    return parameters + gradients + optimizer + activations + workspace + buffers;
+  }
+  StageMemory& operator+=(const StageMemory& other);
+};
+
+struct MemoryOptions {
+  double samples = 1;  // of a micro-batch, on the replica that has the most
+  double graph_batch = 1;
+  int in_flight = 1;
+  int replicas = 1;
+  bool recompute = false;
+  bool sharded_optimizer = false;
+  double optimizer_state = 1;
+  double bucket_bytes = 0;
+};
+
+StageMemory stage_memory(const graph::Cuts& cuts, size_t from, size_t to,
+                         const MemoryOptions& options);
+
+}  // namespace renkei::plan

@@ -1,0 +1,185 @@
+#include "plan/objective.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace renkei::plan {
+namespace {
+
+size_t at(int index) {
+  return static_cast<size_t>(index);
+}
+
+double transfer(const comm::LinkCost& link, double bytes) {
+  return bytes > 0 ? link.latency_seconds + bytes / link.bytes_per_second : 0;
+}
+
+}  // namespace
+
+double GroupCosts::reduce_seconds(double bytes, double bucket_bytes) const {
+  if (ranks == 1 || bytes <= 0) return 0;
+  return std::ceil(bytes / bucket_bytes) * reduce_latency + bytes * reduce_per_byte;
+}
+
+Objective::Objective(const Problem& problem, const StepModel& steps, graph::Cuts::Options options)
+    : problem_(problem), steps_(steps), cuts_(problem.graph, seconds_by_kind(problem), options) {}
+
+const GroupCosts& Objective::group(const DeviceRange& devices) const {
+  const auto found = groups_.find(devices);
+  if (found != groups_.end()) return found->second;
+  GroupCosts costs{.ranks = devices.count};
+  std::vector<cluster::Place> places;
+  for (int i = 0; i < devices.count; ++i) {
+    const cluster::Place& place = problem_.devices[at(devices[i])];
+    const auto kind = at(place.kind);
+    places.push_back(place);
+    if (std::ranges::count(costs.kinds, kind) > 0) continue;
+    const cluster::DeviceKind& device = problem_.machine.kinds[kind];
+    const auto memory = static_cast<double>(problem_.memory_bytes > 0 ? problem_.memory_bytes
+                                                                      : device.memory_bytes);
+    const bool first = costs.kinds.empty();
+    costs.memory_bytes = first ? memory : std::min(costs.memory_bytes, memory);
+    costs.bytes_per_second = first
+                                 ? device.memory_bytes_per_second
+                                 : std::min(costs.bytes_per_second, device.memory_bytes_per_second);
+    costs.kinds.push_back(kind);
+  }
+  if (devices.count > 1) {
+    // As measured at two sizes: nearly nothing, and a bucket.
+    const comm::CostModel model = cost_model(problem_.machine, places);
+    const auto bucket = static_cast<size_t>(problem_.bucket_bytes);
+    costs.reduce_latency = comm::choose(model, 1).predicted_seconds;
+    costs.reduce_per_byte =
+        std::max(0.0, comm::choose(model, bucket).predicted_seconds - costs.reduce_latency) /
+        problem_.bucket_bytes;
+  }
+  return groups_.emplace(devices, std::move(costs)).first->second;
+}
+
+bool Objective::possible(const Layout& layout) const {
+  const bool even =
+      std::ranges::adjacent_find(layout.replicas, std::not_equal_to<>()) == layout.replicas.end();
+  if (layout.stages() != layout.groups() * layout.chunks) return false;
+  if (layout.devices() > static_cast<int>(problem_.devices.size())) return false;
+  if (layout.micro_batches < 1 || problem_.batch % layout.micro_batches != 0) return false;
+  if (layout.placement == Placement::apart && (!even || layout.groups() == 1)) return false;
+  if (layout.sharded_optimizer && *std::ranges::max_element(layout.replicas) == 1) return false;
+  if ((layout.schedule == ScheduleKind::accumulate) != (layout.stages() == 1)) return false;
+  if ((layout.schedule == ScheduleKind::interleaved) != (layout.chunks > 1)) return false;
+  if (layout.chunks > 1 && (layout.groups() < 2 || layout.micro_batches % layout.groups() != 0))
+    return false;
+  return *std::ranges::max_element(layout.replicas) <= problem_.batch / layout.micro_batches;
+}
+
+double Objective::samples(int micro_batches, int replicas) const {
+  const int64_t micro_batch = problem_.batch / micro_batches;
+  return static_cast<double>((micro_batch + replicas - 1) / replicas);
+}
+
+StageTimes Objective::stage_times(const GroupCosts& group, const GroupCosts& everyone, size_t from,
+                                  size_t to, double samples, bool recompute, bool sharded) const {
+  StageTimes times;
+  for (const size_t kind : group.kinds) {
+    const graph::Seconds seconds = cuts_.seconds(kind, from, to);
+    times.forward = std::max(times.forward, seconds.forward.at(samples));
+    times.backward_input = std::max(times.backward_input, seconds.backward_input.at(samples));
+    times.backward_weight = std::max(times.backward_weight, seconds.backward_weight.at(samples));
+  }
+  if (recompute) times.backward_input += times.forward;
+  const graph::RangeBytes bytes = cuts_.bytes(from, to);
+  const double reduce = group.reduce_seconds(bytes.trainable - bytes.tied, problem_.bucket_bytes) +
+                        everyone.reduce_seconds(bytes.tied, problem_.bucket_bytes);
+  const bool shares = sharded && group.ranks > 1;
+  // Sharded, a reduction is the first half of an allreduce, and gathering the second.
+  times.reduce = shares ? reduce / 2 : reduce;
+  times.gather = shares ? reduce / 2 : 0;
+  times.buckets = std::max(1, static_cast<int>(std::ceil(bytes.trainable / problem_.bucket_bytes)));
+  // Gradients and parameters are read, the latter written, the state read and written.
+  const double touched = bytes.trainable * (3 + 2 * problem_.optimizer_state);
+  times.update = touched / group.bytes_per_second / (shares ? group.ranks : 1);
+  return times;
+}
+
+StageMemory Objective::memory(const GroupCosts& group, size_t from, size_t to, double samples,
+                              int in_flight, bool recompute, bool sharded) const {
+  return stage_memory(cuts_, from, to,
+                      {.samples = samples,
+                       .graph_batch = static_cast<double>(problem_.graph.batch),
+                       .in_flight = in_flight,
+                       .replicas = group.ranks,
+                       .recompute = recompute,
+                       .sharded_optimizer = sharded,
+                       .optimizer_state = problem_.optimizer_state,
+                       .bucket_bytes = problem_.bucket_bytes});
+}
+
+// The rank with the most to send or to receive sets the time, over the slowest link that is used.
+double Objective::transfer_seconds(const Layout& layout, int from_group, int to_group,
+                                   const graph::Line& bytes) const {
+  const DeviceRange from = devices_of(layout, from_group), to = devices_of(layout, to_group);
+  const int fewer = std::min(from.count, to.count);
+  const double most = bytes.at(samples(layout.micro_batches, fewer));
+  const auto& devices = problem_.devices;
+  if (layout.placement == Placement::apart) {
+    double slowest = 0;
+    for (int i = 0; i < fewer; ++i)
+      slowest = std::max(
+          slowest,
+          transfer(link_between(problem_.machine, devices[at(from[i])], devices[at(to[i])]), most));
+    return slowest;
+  }
+  const DeviceRange &lower = from.first < to.first ? from : to,
+                    &upper = from.first < to.first ? to : from;
+  const cluster::Place &first = devices[at(lower.first)],
+                       &last = devices[at(upper[upper.count - 1])];
+  // Replicas of a node share its link.
+  const int sharing = first.node == last.node
+                          ? 1
+                          : std::min(fewer, problem_.machine.nodes[at(first.nodes)].devices);
+  return transfer(link_between(problem_.machine, first, last), most * sharing);
+}
+
+Evaluated Objective::cost(const Layout& layout) const {
+  Evaluated result{.layout = layout};
+  const Shape shape = layout.shape();
+  const auto in_flight = steps_.in_flight(shape);
+  const GroupCosts& everyone = group({0, 1, layout.devices()});
+  result.times.resize(at(layout.stages()));
+  for (int g = 0; g < layout.groups(); ++g) {
+    const GroupCosts& devices = group(devices_of(layout, g));
+    const double most = samples(layout.micro_batches, devices.ranks);
+    StageMemory memory;
+    bool recompute = false;
+    for (const bool again : {false, true}) {
+      memory = {};
+      recompute = again;
+      for (int stage = g; stage < layout.stages(); stage += layout.groups())
+        memory += this->memory(devices, layout.cuts[at(stage)], layout.cuts[at(stage) + 1], most,
+                               in_flight[at(stage)], recompute, layout.sharded_optimizer);
+      if (memory.total() <= devices.memory_bytes) break;
+    }
+    result.memory.push_back(memory);
+    result.recompute.push_back(recompute);
+    result.missing_bytes = std::max(result.missing_bytes, memory.total() - devices.memory_bytes);
+    for (int stage = g; stage < layout.stages(); stage += layout.groups())
+      result.times[at(stage)] =
+          stage_times(devices, everyone, layout.cuts[at(stage)], layout.cuts[at(stage) + 1], most,
+                      recompute, layout.sharded_optimizer);
+  }
+  for (int stage = 0; stage + 1 < layout.stages(); ++stage) {
+    const size_t cut = layout.cuts[at(stage) + 1];
+    const int from = shape.group_of(stage), to = shape.group_of(stage + 1);
+    StageTimes& times = result.times[at(stage)];
+    times.send_forward = transfer_seconds(layout, from, to, cuts_.crossing_bytes(cut));
+    times.send_backward = transfer_seconds(layout, to, from, cuts_.crossing_gradient_bytes(cut));
+  }
+  return result;
+}
+
+Evaluated Objective::evaluate(const Layout& layout) const {
+  Evaluated result = cost(layout);
+  if (result.fits()) result.seconds = steps_.step_seconds(layout.shape(), result.times);
+  return result;
+}
+
+}  // namespace renkei::plan

@@ -1,0 +1,209 @@
+#include "plan/plan_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_fields.h"
+
+namespace renkei::plan {
+namespace {
+
+constexpr int64_t kVersion = 1;
+constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kMostRanks = 1 << 24;
+
+[[noreturn]] void refuse(const std::string& source, const std::string& what,
+                         const std::string& hint = "") {
+  throw Error(ErrorCode::data, source + ": " + what, hint);
+}
+
+Stage stage_from(const JsonFields& fields) {
+  Stage stage{.ops = fields.ids("ops"),
+              .recompute = fields.boolean_or("recompute", false),
+              .loads = fields.boolean_or("loads", false)};
+  for (const int64_t rank : fields.integers("ranks", 0, kMostRanks))
+    stage.ranks.push_back(static_cast<int>(rank));
+  if (stage.ops.empty()) fields.refuse("ops", "a list with at least one op");
+  if (stage.ranks.empty()) fields.refuse("ranks", "a list with at least one rank");
+  return stage;
+}
+
+PlanKind kind_from(const JsonFields& fields) {
+  const std::string name = fields.text("kind");
+  for (const PlanKind kind :
+       {PlanKind::data, PlanKind::pipeline, PlanKind::tensor, PlanKind::hybrid})
+    if (name == name_of(kind)) return kind;
+  fields.refuse("kind", "data, pipeline, tensor or hybrid");
+}
+
+void check_ops(const Plan& plan, const std::string& source) {
+  std::set<std::string> seen;
+  for (const Stage& stage : plan.stage_list)
+    for (const std::string& op : stage.ops)
+      if (!seen.insert(op).second) refuse(source, fmt::format("op '{}' is in two places", op));
+}
+
+// Stages of one group have the same ranks; different groups share none.
+void check_groups(const Plan& plan, const std::string& source) {
+  const Shape shape = plan.shape();
+  std::map<int, int> group_of_rank;
+  for (int s = 0; s < plan.stages; ++s) {
+    const std::vector<int>& ranks = plan.stage_list[static_cast<size_t>(s)].ranks;
+    const int group = shape.group_of(s);
+    if (ranks != plan.stage_list[static_cast<size_t>(group)].ranks)
+      refuse(source, fmt::format("stages {} and {} must have the same ranks", group, s),
+             fmt::format("with {} chunks each rank has every {}th stage", plan.chunks,
+                         shape.groups()));
+    if (std::set<int>(ranks.begin(), ranks.end()).size() != ranks.size())
+      refuse(source, fmt::format("stage {} has a rank twice", s));
+    for (const int rank : ranks)
+      if (!group_of_rank.try_emplace(rank, group).second && group_of_rank[rank] != group)
+        refuse(source, fmt::format("rank {} is in stages {} and {}", rank, group_of_rank[rank], s));
+  }
+  const auto count = static_cast<int>(group_of_rank.size());
+  if (group_of_rank.rbegin()->first != count - 1)
+    refuse(source, fmt::format("the {} ranks must be those from 0 to {}", count, count - 1));
+}
+
+void check_numbers(const Plan& plan, const std::string& source) {
+  const Shape shape = plan.shape();
+  if (static_cast<int>(plan.stage_list.size()) != plan.stages)
+    refuse(source, fmt::format("stage_list has {} stages, 'stages' says {}", plan.stage_list.size(),
+                               plan.stages));
+  if (plan.stages % plan.chunks != 0)
+    refuse(source, fmt::format("{} stages are no multiple of {} chunks", plan.stages, plan.chunks));
+  if ((shape.kind == ScheduleKind::accumulate && plan.stages > 1) ||
+      (shape.kind == ScheduleKind::interleaved
+           ? shape.groups() < 2 || shape.micro_batches % shape.groups() != 0
+           : plan.chunks > 1))
+    refuse(source, fmt::format("the schedule {} does not allow {} stages in {} chunks and {} "
+                               "micro-batches",
+                               plan.schedule, plan.stages, plan.chunks, shape.micro_batches));
+  if (plan.batch.global % plan.batch.accumulation != 0)
+    refuse(source, fmt::format("a batch of {} can't be divided into {} micro-batches",
+                               plan.batch.global, plan.batch.accumulation));
+}
+
+}  // namespace
+
+Plan make_plan(const Objective& objective, const Evaluated& evaluated) {
+  const Layout& layout = evaluated.layout;
+  const int replicas = *std::ranges::max_element(layout.replicas);
+  const int64_t batch = objective.problem().batch;
+  Plan plan{
+      .stages = layout.stages(),
+      .replicas = replicas,
+      .batch = {.global = batch,
+                .micro = static_cast<int64_t>(objective.samples(layout.micro_batches, replicas)),
+                .accumulation = layout.micro_batches,
+                .ranks = replicas},
+      .schedule = std::string(name_of(layout.schedule)),
+      .chunks = layout.chunks,
+      .sharded_optimizer = layout.sharded_optimizer};
+  if (layout.stages() > 1) plan.kind = replicas == 1 ? PlanKind::pipeline : PlanKind::hybrid;
+  const graph::Graph& graph = objective.problem().graph;
+  for (int s = 0; s < layout.stages(); ++s) {
+    const size_t from = layout.cuts[static_cast<size_t>(s)],
+                 to = layout.cuts[static_cast<size_t>(s) + 1];
+    const int group = layout.shape().group_of(s);
+    Stage stage{.recompute = evaluated.recompute[static_cast<size_t>(group)],
+                .loads = objective.cuts().loads_inputs(from, to)};
+    for (const graph::OpIndex op : objective.cuts().ops_between(from, to))
+      stage.ops.push_back(graph.ops[static_cast<size_t>(op)].id);
+    const DeviceRange devices = devices_of(layout, group);
+    for (int i = 0; i < devices.count; ++i) stage.ranks.push_back(devices[i]);
+    plan.stage_list.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+Plan plan_from_json(const nlohmann::json& json, const std::string& source) {
+  const JsonFields fields(json, source);
+  if (const int64_t version = fields.integer("version", 0, INT64_MAX); version != kVersion)
+    refuse(source, fmt::format("plans of version {} are not known", version),
+           fmt::format("this renkei reads version {}", kVersion));
+  Plan plan{.kind = kind_from(fields),
+            .stages = static_cast<int>(fields.integer("stages", 1, kMostRanks)),
+            .replicas = static_cast<int>(fields.integer("replicas", 1, kMostRanks)),
+            .tensor = static_cast<int>(fields.integer_or("tensor", 1, kMostRanks, 1)),
+            .batch = {.global = fields.integer("batch", 1, kMost),
+                      .micro = fields.integer("micro_batch", 1, kMost),
+                      .accumulation = fields.integer("micro_batches", 1, 1 << 30)},
+            .schedule = fields.text("schedule"),
+            .chunks = static_cast<int>(fields.integer_or("chunks", 1, kMostRanks, 1)),
+            .sharded_optimizer = fields.boolean_or("sharded_optimizer", false)};
+  plan.batch.ranks = plan.replicas;
+  const auto names = schedule_names();
+  if (std::ranges::count(names, plan.schedule) == 0)
+    fields.refuse("schedule", fmt::format("one of {}", fmt::join(names, ", ")));
+  if (!fields.has("stage_list")) {
+    if (plan.kind != PlanKind::data || plan.stages != 1)
+      fields.refuse("stage_list", "there, unless each rank has the whole model");
+    return plan;
+  }
+  for (const JsonFields& stage : fields.objects("stage_list"))
+    plan.stage_list.push_back(stage_from(stage));
+  check_numbers(plan, source);
+  check_ops(plan, source);
+  check_groups(plan, source);
+  size_t most = 0;
+  for (const Stage& stage : plan.stage_list) most = std::max(most, stage.ranks.size());
+  if (static_cast<int64_t>(most) > plan.batch.global / plan.batch.accumulation)
+    refuse(source, fmt::format("a micro-batch of {} samples can't be divided among {} ranks",
+                               plan.batch.global / plan.batch.accumulation, most));
+  plan.replicas = plan.batch.ranks = static_cast<int>(most);
+  return plan;
+}
+
+Plan load_plan(const std::filesystem::path& file) {
+  return plan_from_json(parse_json(read_file(file), file.string()), file.string());
+}
+
+void save_plan(const Plan& plan, const std::filesystem::path& file) {
+  write_file_atomically(file, to_json(plan).dump(2) + "\n");
+}
+
+void check_against(const Plan& plan, const graph::Graph& graph, const std::string& source) {
+  if (plan.stage_list.empty()) return;
+  std::map<std::string, int> stage_of;
+  for (size_t stage = 0; stage < plan.stage_list.size(); ++stage)
+    for (const std::string& op : plan.stage_list[stage].ops) stage_of[op] = static_cast<int>(stage);
+  std::set<std::string> known;
+  for (const graph::Op& op : graph.ops) {
+    known.insert(op.id);
+    if (!stage_of.contains(op.id))
+      refuse(source, fmt::format("op '{}' of the model is in no stage", op.id),
+             "the plan was made for another model, or the op was left out");
+  }
+  for (const auto& [op, stage] : stage_of)
+    if (!known.contains(op))
+      refuse(source, fmt::format("the model has no op '{}', which is in stage {}", op, stage),
+             "the plan was made for another model");
+  const auto before = predecessors(graph);
+  for (size_t op = 0; op < graph.ops.size(); ++op)
+    for (const graph::OpIndex earlier : before[op]) {
+      const std::string& needed = graph.ops[static_cast<size_t>(earlier)].id;
+      if (stage_of[needed] > stage_of[graph.ops[op].id])
+        refuse(source,
+               fmt::format("op '{}' of stage {} needs op '{}' of stage {}: stages would wait for "
+                           "each other",
+                           graph.ops[op].id, stage_of[graph.ops[op].id], needed, stage_of[needed]),
+               "values flow from a stage to later ones only");
+    }
+}
+
+void check_ranks(const Plan& plan, int ranks, const std::string& source) {
+  if (plan.ranks() <= ranks) return;
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("{}: the plan needs {} ranks, and there are {}", source, plan.ranks(), ranks),
+      fmt::format("start it with -n {}, or make a plan for {} devices", plan.ranks(), ranks));
+}
+
+}  // namespace renkei::plan

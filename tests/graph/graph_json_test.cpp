@@ -1,0 +1,146 @@
+#include "graph/graph_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json_fields.h"
+#include "graph/synthetic.h"
+#include "tests/base/temporary_directory.h"
+#include "tests/base/thrown_error.h"
+
+namespace renkei::graph {
+namespace {
+
+using test::TemporaryDirectory;
+using test::thrown_error;
+
+// Just the fields that the format requires, with numbers as ids.
+const std::string kSmall = R"({"version": 1, "batch": 2,
+  "ops": [{"id": 0, "name": "fc", "kind": "linear", "inputs": [0], "outputs": [1],
+           "forward_seconds": 0.5, "backward_seconds": 1.0, "saved_bytes": 64,
+           "workspace_bytes": 0, "parameters": ["w"]}],
+  "values": [{"id": 0, "bytes": 64, "batch": true, "gradient": false},
+             {"id": 1, "bytes": 64, "batch": true, "gradient": true}],
+  "parameters": [{"id": "w", "name": "weight", "bytes": 256}],
+  "inputs": [0], "outputs": [1]})";
+
+Graph parse(const std::string& text) {
+  return graph_from_json(parse_json(text, "g.json"), "g.json");
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t place = text.find(from);
+  EXPECT_NE(place, std::string::npos) << from;
+  return text.replace(place, from.size(), to);
+}
+
+void expect_refused(const std::string& text, const std::string& part) {
+  const Error error = thrown_error([&] { parse(text); });
+  EXPECT_EQ(error.code, ErrorCode::data);
+  EXPECT_NE(error.message.find(part), std::string::npos) << error.message;
+}
+
+TEST(GraphFile, HasTheDocumentedFields) {
+  const Graph graph = parse(kSmall);
+  EXPECT_EQ(graph.batch, 2);
+  EXPECT_EQ(graph.ops[0].name, "fc");
+  EXPECT_EQ(graph.ops[0].backward_seconds, 1.0);
+  EXPECT_EQ(graph.ops[0].parameters, std::vector<ParameterIndex>{0});
+  EXPECT_FALSE(graph.values[0].gradient);
+  EXPECT_EQ(graph.parameters[0].bytes, 256);
+}
+
+TEST(GraphFile, ReadsBackWhatItWrote) {
+  const TemporaryDirectory directory;
+  const Graph graph = resnet({.blocks = {1, 1}, .batch = 2});
+  save_graph(graph, directory / "graph.json");
+  EXPECT_EQ(to_json(load_graph(directory / "graph.json")), to_json(graph));
+}
+
+TEST(GraphFile, KeepsFieldsItDoesNotKnowFromBeingErrors) {
+  EXPECT_EQ(parse(replaced(kSmall, "\"batch\": 2", "\"batch\": 2, \"colour\": [1]")).batch, 2);
+}
+
+TEST(GraphFile, NamesThePlaceOfWhatIsWrong) {
+  expect_refused(replaced(kSmall, "\"version\": 1", "\"version\": 2"), "version 2");
+  expect_refused(replaced(kSmall, "\"forward_seconds\": 0.5", "\"forward_seconds\": -1"),
+                 "g.json: ops[0].forward_seconds must be a number from 0");
+  expect_refused(replaced(kSmall, "\"forward_seconds\": 0.5,", ""),
+                 "forward_seconds must be there");
+  expect_refused(replaced(kSmall, "\"inputs\": [0], \"outputs\": [1],\n",
+                          "\"inputs\": [5], \"outputs\": [1],\n"),
+                 "ops[0].inputs must be ids of values, and there is none with the id '5'");
+  expect_refused(replaced(kSmall, "\"batch\": 2", "\"batch\": 0"), "batch must be a whole number");
+  expect_refused(kSmall.substr(0, 200), "line 4: this is not valid JSON");
+  expect_refused("[]", "must be a JSON object");
+}
+
+TEST(GraphFile, TreatsANumberAndItsTextAsTheSameId) {
+  const Graph graph = parse(replaced(kSmall, "\"outputs\": [1]}", "\"outputs\": [\"1\"]}"));
+  EXPECT_EQ(graph.outputs, std::vector<ValueIndex>{1});
+}
+
+// Any damage ends in a graph or in an Error of the data kind, never in anything else.
+TEST(GraphFile, SurvivesDamage) {
+  const std::string whole = to_json(resnet({.blocks = {1}, .batch = 2})).dump();
+  const std::string junk = "{}[]\",:-0123456789eE.ntf\\\x80";
+  Random random(7, RandomUse::random_input, 0, 0);
+  int refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string text = round % 2 ? whole : kSmall;
+    const uint32_t changes = 1 + random.below(4);
+    for (uint32_t change = 0; change < changes; ++change) {
+      const size_t place = random.below(static_cast<uint32_t>(text.size()));
+      const char replacement = junk[random.below(static_cast<uint32_t>(junk.size()))];
+      switch (random.below(3)) {
+        case 0:
+          text[place] = replacement;
+          break;
+        case 1:
+          text.erase(place, 1 + random.below(8));
+          break;
+        default:
+          text.insert(place, 1, replacement);
+          break;
+      }
+    }
+    try {
+      parse(text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, ErrorCode::data) << error.message;
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+// Every field in turn becomes something of another type or size.
+TEST(GraphFile, SurvivesWrongTypesEverywhere) {
+  const nlohmann::json whole = nlohmann::json::parse(kSmall);
+  const nlohmann::json flat = whole.flatten();
+  const std::vector<nlohmann::json> wrong = {nullptr,
+                                             -1,
+                                             1e300,
+                                             "text",
+                                             true,
+                                             nlohmann::json::array({1}),
+                                             nlohmann::json::object(),
+                                             18446744073709551615u,
+                                             0.5,
+                                             "\u0000"};
+  for (const auto& [path, ignored] : flat.items())
+    for (const nlohmann::json& value : wrong) {
+      nlohmann::json changed = whole;
+      changed[nlohmann::json::json_pointer(path)] = value;
+      try {
+        graph_from_json(changed, "g.json");
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code, ErrorCode::data) << error.message;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace renkei::graph
