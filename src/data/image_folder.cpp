@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/jpeg.h"
+#include "data/image/jpeg.h"
 
 namespace renkei::data {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/jpeg.h"
+#include "data/image/jpeg.h"
 #include "data/shapes.h"
 
 namespace renkei::data {

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "data/jpeg.h"
+#include "data/image/jpeg.h"
 #include "tests/data/expect_error.h"
 #include "tests/data/temporary_directory.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "data/image_folder.h"
-#include "data/jpeg.h"
+#include "data/image/jpeg.h"
 #include "data/shapes.h"
 #include "tests/data/expect_error.h"
 #include "tests/data/temporary_directory.h"

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/image/image.h"
 #include "data/source/element.h"
 #include "data/storage/byte_file.h"
 
@@ -29,12 +30,6 @@ struct Location {
 struct Sample {
   std::string bytes;  // an encoded image (JPEG, PNG, .npy), or the numbers of the source's layout
   int64_t label = kNoLabel;
-};
-
-// Width, height and so on of an image where an index knows it without decoding.
-struct ImageExtent {
-  int width = 0;
-  int height = 0;
 };
 
 // All functions may be called from many threads at once. Whatever is wrong with the data is a data

@@ -1,4 +1,4 @@
-#include "data/jpeg.h"
+#include "data/image/jpeg.h"
 #include "data/synth.h"
 #include "tests/data/expect_error.h"
 #include "tests/data/temporary_directory.h"

@@ -1,4 +1,4 @@
-#include "data/jpeg.h"
+#include "data/image/jpeg.h"
 
 #include <cmath>
 #include <cstdio>
@@ -34,8 +34,8 @@ double mean_difference(const Image& a, const Image& b) {
   return sum / static_cast<double>(a.pixels.size());
 }
 
-// A print-shop JPEG, which encode_jpeg itself never makes.
-std::string cmyk_jpeg() {
+// Kinds of files that encode_jpeg never makes: four inks, progressive, colour at half resolution.
+std::string other_jpeg(const Image& image, bool progressive) {
   jpeg_compress_struct state{};
   jpeg_error_mgr errors;
   state.err = jpeg_std_error(&errors);
@@ -43,14 +43,18 @@ std::string cmyk_jpeg() {
   unsigned char* buffer = nullptr;
   unsigned long size = 0;
   jpeg_mem_dest(&state, &buffer, &size);
-  state.image_width = state.image_height = 8;
-  state.input_components = 4;
-  state.in_color_space = JCS_CMYK;
+  state.image_width = static_cast<JDIMENSION>(image.width);
+  state.image_height = static_cast<JDIMENSION>(image.height);
+  state.input_components = image.channels;
+  state.in_color_space = image.channels == 4 ? JCS_CMYK : JCS_RGB;
   jpeg_set_defaults(&state);
+  if (progressive) jpeg_simple_progression(&state);
   jpeg_start_compress(&state, TRUE);
-  std::vector<uint8_t> pixels(8 * 4, 77);
-  JSAMPROW row = pixels.data();
-  while (state.next_scanline < state.image_height) jpeg_write_scanlines(&state, &row, 1);
+  while (state.next_scanline < state.image_height) {
+    JSAMPROW row = const_cast<uint8_t*>(
+        &image.pixels[state.next_scanline * static_cast<size_t>(image.width * image.channels)]);
+    jpeg_write_scanlines(&state, &row, 1);
+  }
   jpeg_finish_compress(&state);
   std::string bytes(reinterpret_cast<char*>(buffer), size);
   jpeg_destroy_compress(&state);
@@ -92,9 +96,48 @@ TEST(Jpeg, GreyImagesAreReadAsRgb) {
   }
 }
 
-TEST(Jpeg, CmykImagesAreRefused) {
-  expect_error(ErrorCode::data, "print.jpg is a CMYK image",
-               [] { decode_jpeg(cmyk_jpeg(), "print.jpg"); });
+TEST(Jpeg, CmykImagesBecomeRgb) {
+  // libjpeg marks the file as Photoshop does, so numbers say how much light is left: half of half.
+  const Image inks{8, 8, 4, std::vector<uint8_t>(8 * 8 * 4, 128)};
+  const Image decoded = decode_jpeg(other_jpeg(inks, false), "print.jpg");
+  EXPECT_EQ(decoded, (Image{8, 8, 3, std::vector<uint8_t>(8 * 8 * 3, 64)}));
+}
+
+TEST(Jpeg, AProgressiveFileBecomesBaselineWithTheSamePixels) {
+  const std::string progressive = other_jpeg(noise(40), true);
+  ASSERT_TRUE(read_jpeg_header(progressive, "test").progressive);
+  const std::string baseline = make_jpeg_baseline(progressive, "test");
+  EXPECT_FALSE(read_jpeg_header(baseline, "test").progressive);
+  EXPECT_EQ(decode_jpeg(baseline, "test"), decode_jpeg(progressive, "test"));
+  EXPECT_EQ(make_jpeg_baseline(baseline, "test"), baseline);
+  expect_error(ErrorCode::data, "cut.jpg is not a readable", [&] {
+    make_jpeg_baseline(std::string_view(progressive).substr(0, progressive.size() / 2), "cut.jpg");
+  });
+}
+
+TEST(Jpeg, ARegionHasThePixelsOfAFullDecoding) {
+  const Image image = noise(90);
+  for (const std::string& bytes :
+       {other_jpeg(image, false), other_jpeg(image, true), encode_jpeg(image, 90)}) {
+    const Image whole = decode_jpeg(bytes, "test");
+    for (const Region region : {Region{0, 0, 90, 90},
+                                {0, 0, 1, 1},
+                                {89, 89, 1, 1},
+                                {16, 16, 16, 16},
+                                {31, 33, 20, 40},
+                                {48, 0, 42, 90},
+                                {5, 70, 80, 9}}) {
+      Image part;
+      const Corner corner = decode_jpeg_region(bytes, "test", region, 1, part);
+      for (int y = region.y; y < region.y + region.height; ++y)
+        for (int x = region.x; x < region.x + region.width; ++x)
+          for (int c = 0; c < 3; ++c)
+            ASSERT_EQ(part.pixels[static_cast<size_t>(
+                          ((y - corner.y) * part.width + x - corner.x) * 3 + c)],
+                      whole.pixels[static_cast<size_t>((y * 90 + x) * 3 + c)])
+                << x << " " << y;
+    }
+  }
 }
 
 TEST(Jpeg, AFileCutOffAnywhereIsAnErrorThatNamesIt) {

@@ -4,7 +4,7 @@
 // bilinear interpolation; for s > 1 the triangle grows with s, because two neighbours alone would
 // leave most of the source unseen and turn fine texture into noise. The filter is separable: rows
 // first, then columns, O(max(1, s)) work per output value and pass.
-#include "data/image.h"
+#include "data/image/image.h"
 
 #include <algorithm>
 #include <cmath>
