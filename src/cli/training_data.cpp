@@ -89,6 +89,16 @@ void declare_data_settings(Settings& settings) {
                     .help = "held-out samples of synth data",
                     .low = 0,
                     .high = 1e12});
+  settings.declare({.name = "data.input",
+                    .kind = SettingKind::text,
+                    .default_value = "auto",
+                    .help = "name of the array of inputs in npz and HDF5 files; auto: x_train, x, "
+                            "images, data or arr_0"});
+  settings.declare({.name = "data.label",
+                    .kind = SettingKind::text,
+                    .default_value = "auto",
+                    .help = "name of the array of labels in npz and HDF5 files, or a .npy file; "
+                            "auto: y_train, y, labels, target or arr_1"});
 }
 
 TrainingData open_training_data(const Settings& settings, const DataNeeds& needs) {
