@@ -1,9 +1,10 @@
-#include "data/image_folder.h"
+#include "data/preload.h"
 
 #include <fstream>
 
 #include "base/file.h"
 #include "data/image/jpeg.h"
+#include "data/source/open_source.h"
 #include "tests/data/expect_error.h"
 #include "tests/data/temporary_directory.h"
 
@@ -25,7 +26,12 @@ void add_image(const fs::path& path, uint8_t value, int width = 8, int height = 
   add(path, encode_jpeg(plain(width, height, value), 95));
 }
 
-TEST(ImageFolder, NumbersClassesAndSamplesByName) {
+MemoryImages load(const fs::path& root, const PreloadOptions& options = {}) {
+  return preload_images(*open_source(open_storage(root.string()), {.path = root.string()}),
+                        options);
+}
+
+TEST(Preload, NumbersClassesAndSamplesByName) {
   const TemporaryDirectory root;
   add_image(root.path() / "zebra" / "1.jpg", 30);
   add_image(root.path() / "ape" / "b.JPEG", 20);
@@ -35,7 +41,7 @@ TEST(ImageFolder, NumbersClassesAndSamplesByName) {
   add(root.path() / ".cache" / "x.jpg", "hidden");
   add(root.path() / "dataset.json", "{}");
 
-  const MemoryImages data = load_image_folder({.root = root.path(), .height = 8, .width = 8});
+  const MemoryImages data = load(root.path(), {.height = 8, .width = 8});
   EXPECT_THAT(data.class_names(), testing::ElementsAre("ape", "newt", "zebra"));
   ASSERT_EQ(data.count(), 3);
   std::vector<float> input(3 * 8 * 8);
@@ -47,51 +53,36 @@ TEST(ImageFolder, NumbersClassesAndSamplesByName) {
   }
 }
 
-TEST(ImageFolder, ResizesWhatHasAnotherSize) {
+TEST(Preload, ResizesWhatHasAnotherSize) {
   const TemporaryDirectory root;
   add_image(root.path() / "a" / "wide.jpg", 10, 40, 10);
   add_image(root.path() / "a" / "tiny.jpg", 10, 3, 3);
-  const MemoryImages data = load_image_folder({.root = root.path(), .height = 6, .width = 12});
+  const MemoryImages data = load(root.path(), {.height = 6, .width = 12});
   EXPECT_EQ(data.sample_shape(), (std::vector<int64_t>{3, 6, 12}));
   EXPECT_EQ(data.count(), 2);
 }
 
-TEST(ImageFolder, ReportsProgress) {
+TEST(Preload, ReportsProgress) {
   const TemporaryDirectory root;
   for (int i = 0; i < 5; ++i) add_image(root.path() / "a" / fmt::format("{}.jpg", i), 10);
   int64_t last = 0;
-  load_image_folder(
-      {.root = root.path(), .threads = 3, .progress = [&](int64_t done, int64_t) { last = done; }});
+  load(root.path(), {.threads = 3, .progress = [&](int64_t done, int64_t) { last = done; }});
   EXPECT_EQ(last, 5);
 }
 
-TEST(ImageFolder, AMissingFolderIsADataError) {
-  expect_error(ErrorCode::data, "/no/such/folder: No such file or directory",
-               [] { load_image_folder({.root = "/no/such/folder"}); });
-}
-
-TEST(ImageFolder, AFileInsteadOfAFolderIsADataError) {
-  const TemporaryDirectory root;
-  add(root.path() / "file", "text");
-  expect_error(ErrorCode::data, "Not a directory",
-               [&] { load_image_folder({.root = root.path() / "file"}); });
-}
-
-TEST(ImageFolder, AFolderWithoutClassesIsADataError) {
+TEST(Preload, AFolderWithoutClassesIsADataError) {
   const TemporaryDirectory root;
   add_image(root.path() / "1.jpg", 30);
-  expect_error(ErrorCode::data, "has no class folders",
-               [&] { load_image_folder({.root = root.path()}); });
+  expect_error(ErrorCode::data, "has no class folders", [&] { load(root.path()); });
 }
 
-TEST(ImageFolder, TheFolderAboveTheRightOneIsADataError) {
+TEST(Preload, AFolderTooHighIsADataError) {
   const TemporaryDirectory root;
-  add_image(root.path() / "train" / "cat" / "1.jpg", 30);
-  expect_error(ErrorCode::data, "hold no .jpg or .jpeg files",
-               [&] { load_image_folder({.root = root.path()}); });
+  add_image(root.path() / "pets" / "cat" / "1.jpg", 30);
+  expect_error(ErrorCode::data, "hold no .jpg, .jpeg or .png files", [&] { load(root.path()); });
 }
 
-TEST(ImageFolder, NamesTheFirstDamagedFile) {
+TEST(Preload, NamesTheFirstDamagedFile) {
   const TemporaryDirectory root;
   for (int i = 0; i < 40; ++i) add_image(root.path() / "a" / fmt::format("{:02}.jpg", i), 10);
   for (const char* name : {"07.jpg", "08.jpg", "30.jpg"}) {
@@ -100,14 +91,13 @@ TEST(ImageFolder, NamesTheFirstDamagedFile) {
   }
   for (int repeat = 0; repeat < 5; ++repeat)
     expect_error(ErrorCode::data, "/a/07.jpg is not a readable JPEG image",
-                 [&] { load_image_folder({.root = root.path(), .threads = 4}); });
+                 [&] { load(root.path(), {.threads = 4}); });
 }
 
-TEST(ImageFolder, RefusesImagesWithoutPixels) {
+TEST(Preload, RefusesImagesWithoutPixels) {
   const TemporaryDirectory root;
   add_image(root.path() / "a" / "1.jpg", 10);
-  expect_error(ErrorCode::usage, "0 x 32 pixels",
-               [&] { load_image_folder({.root = root.path(), .width = 0}); });
+  expect_error(ErrorCode::usage, "0 x 32 pixels", [&] { load(root.path(), {.width = 0}); });
 }
 
 }  // namespace
