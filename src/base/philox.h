@@ -22,6 +22,7 @@ enum class RandomUse : uint32_t {
   synth_image = 4,
   augmentation = 5,
   dropout = 6,
+  replacement = 7,
 };
 
 using PhiloxBlock = std::array<uint32_t, 4>;

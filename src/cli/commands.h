@@ -9,5 +9,8 @@ Command make_train_command();
 Command make_plan_command();
 Command make_bench_collectives_command();
 Command make_data_synth_command();
+Command make_data_pack_command();
+Command make_data_info_command();
+Command make_data_verify_command();
 
 }  // namespace renkei::cli

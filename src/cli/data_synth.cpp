@@ -8,14 +8,42 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "data/pack/pack.h"
 #include "data/shapes.h"
+#include "data/source/synth_source.h"
 #include "data/synth.h"
 #include "report/progress.h"
 
 namespace renkei::cli {
 namespace {
 
-int run(Invocation& invocation, data::SynthOptions options) {
+struct Flags {
+  data::SynthOptions options;
+  bool shards = false;
+  std::string shard_size = "256MiB";
+  int height = 0;  // 0: as the width
+};
+
+void write_shards(const Flags& flags, const data::SynthOptions& options) {
+  data::SynthSourceOptions drawn{.images = options.train_images,
+                                 .width = options.size_pixels,
+                                 .height = flags.height > 0 ? flags.height : options.size_pixels,
+                                 .seed = options.seed,
+                                 .quality = options.quality};
+  const auto train = data::make_synth_source(drawn);
+  drawn.first = options.train_images;
+  drawn.images = options.test_images;
+  const auto test = data::make_synth_source(drawn);
+  std::vector<data::PackInput> inputs{{.name = "train", .source = *train}};
+  if (options.test_images > 0) inputs.push_back({.name = "test", .source = *test});
+  data::pack(inputs, {.directory = options.directory,
+                      .shard_bytes = parse_size(flags.shard_size),
+                      .threads = options.threads,
+                      .progress = options.progress});
+}
+
+int run(Invocation& invocation, const Flags& flags) {
+  data::SynthOptions options = flags.options;
   const Settings& settings = invocation.settings;
   options.seed = static_cast<uint64_t>(settings.integer("run.seed"));
   options.threads = static_cast<int>(settings.integer_unless_auto("run.threads").value_or(0));
@@ -25,14 +53,17 @@ int run(Invocation& invocation, data::SynthOptions options) {
       progress.update({.label = "drawing", .done = done, .total = total, .unit = "images"});
     };
   const double begin = now_seconds();
-  data::write_synth(options);
+  if (flags.shards)
+    write_shards(flags, options);
+  else
+    data::write_synth(options);
   if (!invocation.quiet) progress.finish();
 
   const int64_t images = options.train_images + options.test_images;
   if (invocation.json)
     fmt::print("{}\n", nlohmann::json{{"command", invocation.command},
                                       {"version", kVersion},
-                                      {"format", "image folder"},
+                                      {"format", flags.shards ? "tar" : "image folder"},
                                       {"directory", options.directory.string()},
                                       {"samples", images},
                                       {"classes", data::shape_names().size()},
@@ -48,12 +79,13 @@ int run(Invocation& invocation, data::SynthOptions options) {
 }  // namespace
 
 Command make_data_synth_command() {
-  const auto options = std::make_shared<data::SynthOptions>();
+  const auto flags = std::make_shared<Flags>();
+  data::SynthOptions* const options = &flags->options;  // lives as long as the flags
   return {.name = "data synth",
           .summary = "draw a data set of labelled images that a network can learn",
           .sections = {},
           .add_flags =
-              [options](CLI::App& app) {
+              [flags, options](CLI::App& app) {
                 app.add_option("directory", options->directory, "where to write it")->required();
                 app.add_option("--images", options->train_images, "training images")
                     ->capture_default_str()
@@ -67,8 +99,14 @@ Command make_data_synth_command() {
                 app.add_option("--quality", options->quality, "JPEG quality")
                     ->capture_default_str()
                     ->check(CLI::Range(1, 100));
+                app.add_flag("--shards", flags->shards, "write tar shards instead of a folder");
+                app.add_option("--shard-size", flags->shard_size, "about this many bytes a shard")
+                    ->capture_default_str();
+                app.add_option("--height", flags->height,
+                               "height of images in shards, where it is not the width")
+                    ->check(CLI::Range(8, 4096));
               },
-          .run = [options](Invocation& invocation) { return run(invocation, *options); }};
+          .run = [flags](Invocation& invocation) { return run(invocation, *flags); }};
 }
 
 }  // namespace renkei::cli

@@ -2,17 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <algorithm>
 
 #include "base/error.h"
-#include "data/image_folder.h"
+#include "data/loader/loader_settings.h"
+#include "data/preload.h"
 #include "data/random_data.h"
+#include "data/source/open_source.h"
+#include "data/source_images.h"
 #include "data/synth_data.h"
 
 namespace renkei::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct ImageSize {
   int height, width;
@@ -56,15 +57,51 @@ TrainingData open_synth(const Settings& settings, const DataNeeds& needs) {
   return opened;
 }
 
-TrainingData open_folder(const fs::path& root, const DataNeeds& needs) {
-  const ImageSize size = image_size(needs, root.string());
-  const auto load = [&](const fs::path& part) {
-    return keep(data::load_image_folder(
-        {.root = part, .height = size.height, .width = size.width, .threads = needs.threads}));
-  };
-  const bool divided = fs::is_directory(root / "train");
-  TrainingData opened{.train = load(divided ? root / "train" : root), .held_out = nullptr};
-  if (divided && fs::is_directory(root / "test")) opened.held_out = load(root / "test");
+// Larger inputs are those of networks that are trained on photos, with the usual random crops.
+constexpr int kSmallInput = 64;
+
+data::TransformOptions transform_options(const Settings& settings, ImageSize size, bool training) {
+  data::TransformOptions options{.height = size.height, .width = size.width};
+  const std::string& augment = settings.text("data.augment");
+  const bool crop = augment == "crop" || augment == "jitter" ||
+                    (augment == "auto" && std::min(size.height, size.width) > kSmallInput);
+  if (crop) options.crop = training ? data::Crop::random : data::Crop::centre;
+  options.flip = crop && training;
+  if (augment == "jitter" && training) options.jitter = 0.4f;
+  return options;
+}
+
+// Small images that don't change are decoded once and kept; everything else stays on storage.
+std::unique_ptr<data::Dataset> make_dataset(std::unique_ptr<data::Source> source,
+                                            const Settings& settings, const DataNeeds& needs,
+                                            bool training) {
+  const ImageSize size = image_size(needs, source->file_name(0));
+  const data::TransformOptions transform = transform_options(settings, size, training);
+  const double decoded_bytes =
+      3.0 * size.height * size.width * static_cast<double>(source->count());
+  const bool fits = decoded_bytes <= static_cast<double>(settings.size_bytes("data.memory"));
+  const bool encoded = !source->layout();
+  if (transform.crop == data::Crop::whole && encoded && fits && source->classes() > 0)
+    return keep(data::preload_images(
+        *source, {.height = size.height, .width = size.width, .threads = needs.threads}));
+  return std::make_unique<data::SourceImages>(
+      std::move(source),
+      data::SourceImagesOptions{.transform = transform,
+                                .seed = static_cast<uint64_t>(settings.integer("run.seed"))});
+}
+
+TrainingData open_stored(const std::string& path, const Settings& settings,
+                         const DataNeeds& needs) {
+  data::OpenOptions options{.path = path,
+                            .input = settings.text("data.input"),
+                            .label = settings.text("data.label"),
+                            .threads = needs.threads};
+  const auto storage = data::open_storage(path, {.direct = settings.boolean("data.direct")});
+  TrainingData opened;
+  opened.train = make_dataset(data::open_source(storage, options), settings, needs, true);
+  options.part = data::Part::held_out;
+  if (auto held_out = data::open_source(storage, options))
+    opened.held_out = make_dataset(std::move(held_out), settings, needs, false);
   return opened;
 }
 
@@ -74,8 +111,9 @@ void declare_data_settings(Settings& settings) {
   settings.declare({.name = "data.source",
                     .kind = SettingKind::text,
                     .default_value = "synth",
-                    .help = "random (noise), synth (drawn shapes), or a directory with images: "
-                            "DIR/train/CLASS/*.jpg and DIR/test/CLASS/*.jpg, or DIR/CLASS/*.jpg",
+                    .help = "random (noise), synth (drawn shapes), or a path: a folder of images "
+                            "(CLASS/*.jpg, or train/ and test/ of these), tar shards, npy, npz, "
+                            "HDF5 or TFRecord files (docs/data.md)",
                     .flag = "--data"});
   settings.declare({.name = "data.samples",
                     .kind = SettingKind::integer,
@@ -89,6 +127,28 @@ void declare_data_settings(Settings& settings) {
                     .help = "held-out samples of synth data",
                     .low = 0,
                     .high = 1e12});
+  settings.declare({.name = "data.input",
+                    .kind = SettingKind::text,
+                    .default_value = "auto",
+                    .help = "name of the array of inputs in npz and HDF5 files; auto: x_train, x, "
+                            "images, data or arr_0"});
+  settings.declare({.name = "data.label",
+                    .kind = SettingKind::text,
+                    .default_value = "auto",
+                    .help = "name of the array of labels in npz and HDF5 files, or a .npy file; "
+                            "auto: y_train, y, labels, target or arr_1"});
+  settings.declare({.name = "data.augment",
+                    .kind = SettingKind::choice,
+                    .default_value = "auto",
+                    .help = "changes to training images: none, crop (random resized crop and "
+                            "mirroring), jitter (these and colours); auto: crop for inputs of more "
+                            "than 64 pixels, else none",
+                    .choices = {"auto", "none", "crop", "jitter"}});
+  settings.declare({.name = "data.direct",
+                    .kind = SettingKind::boolean,
+                    .default_value = "false",
+                    .help = "read past the page cache of the system (O_DIRECT)"});
+  data::declare_loader_settings(settings);
 }
 
 TrainingData open_training_data(const Settings& settings, const DataNeeds& needs) {
@@ -98,14 +158,8 @@ TrainingData open_training_data(const Settings& settings, const DataNeeds& needs
     opened = open_random(settings, needs);
   else if (source == "synth")
     opened = open_synth(settings, needs);
-  else if (fs::is_directory(source))
-    opened = open_folder(source, needs);
-  else if (fs::exists(source))
-    throw Error(ErrorCode::usage, fmt::format("{} is a file, and --data takes a directory", source),
-                "give a directory with one sub-directory per class");
   else
-    throw Error(ErrorCode::data, fmt::format("there is no data set at '{}'", source),
-                "use --data random or --data synth, or make one: renkei data synth DIR");
+    opened = open_stored(source, settings, needs);
   if (opened.train->classes() > needs.outputs)
     throw Error(ErrorCode::usage,
                 fmt::format("{} has {} classes, but the model only tells {} apart", source,

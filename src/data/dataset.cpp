@@ -20,6 +20,14 @@ void Dataset::read_target(int64_t, std::span<float>) const {
   throw Error(ErrorCode::bug, "a data set for classification was asked for a row of numbers");
 }
 
+void Dataset::read_augmented(int64_t sample, int64_t, std::span<float> input) const {
+  read_input(sample, input);
+}
+
+void Dataset::decode(int64_t, int64_t, std::string_view, std::span<float>) const {
+  throw Error(ErrorCode::bug, "a data set in memory was asked to decode");
+}
+
 void Dataset::check_sample(int64_t sample) const {
   if (sample < 0 || sample >= count())
     throw Error(ErrorCode::bug,

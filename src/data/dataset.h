@@ -6,9 +6,13 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace renkei::data {
+
+class Source;
 
 // All functions may be called from many threads at once. A sample that does not exist, a span of
 // the wrong size or the wrong kind of target is a mistake of the calling code, a bug Error.
@@ -26,6 +30,15 @@ class Dataset {
   virtual void read_input(int64_t sample, std::span<float> input) const = 0;
   virtual int64_t label(int64_t sample) const;                              // only with classes
   virtual void read_target(int64_t sample, std::span<float> target) const;  // only without
+
+  // As read_input, with the changes (crops, mirroring) that this epoch makes to the sample.
+  virtual void read_augmented(int64_t sample, int64_t epoch, std::span<float> input) const;
+
+  // For loaders that read ahead, the two halves of read_augmented: `source` brings the bytes of a
+  // sample, `decode` makes its input of them. Null for data sets in memory.
+  virtual const Source* source() const { return nullptr; }
+  virtual void decode(int64_t sample, int64_t epoch, std::string_view bytes,
+                      std::span<float> input) const;
 
  protected:
   void check_sample(int64_t sample) const;

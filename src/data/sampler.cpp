@@ -43,6 +43,10 @@ Slice Sampler::slice(int64_t step, int rank) const {
   return {edge(rank), edge(rank + int64_t{1})};
 }
 
+int64_t Sampler::largest_slice() const {
+  return (std::min(options_.global_batch, options_.count) - 1) / options_.ranks + 1;
+}
+
 int64_t Sampler::sample(int64_t epoch, int64_t position) const {
   if (position < 0 || position >= options_.count)
     throw Error(ErrorCode::bug,

@@ -36,6 +36,7 @@ class Sampler {
   int64_t steps_per_epoch() const;
   Slice batch(int64_t step) const;  // of all ranks together; `step` counts within the epoch
   Slice slice(int64_t step, int rank) const;
+  int64_t largest_slice() const;  // no rank takes more samples in a step
   int64_t sample(int64_t epoch, int64_t position) const;
 
  private:

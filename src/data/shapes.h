@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace renkei::data {
 

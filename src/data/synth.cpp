@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/jpeg.h"
+#include "data/image/jpeg.h"
 #include "data/shapes.h"
 
 namespace renkei::data {
@@ -132,8 +132,10 @@ void write_synth(const SynthOptions& options) {
   refuse_to_overwrite(directory);
 
   PartialDirectory partial(directory);
-  for (const char* part : {"train", "test"})
+  for (const char* part : {"train", "test"}) {
+    if (part == std::string_view("test") && options.test_images == 0) continue;
     for (const std::string& name : shape_names()) make_directories(partial.path() / part / name);
+  }
   parallel_for(
       options.train_images + options.test_images, options.threads,
       [&](int64_t index) {

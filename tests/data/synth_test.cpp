@@ -9,9 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "data/image_folder.h"
-#include "data/jpeg.h"
+#include "data/image/jpeg.h"
+#include "data/preload.h"
 #include "data/shapes.h"
+#include "data/source/open_source.h"
 #include "tests/data/expect_error.h"
 #include "tests/data/temporary_directory.h"
 
@@ -79,8 +80,12 @@ TEST(WriteSynth, CanBeReadAsAnImageFolderWithTheSameLabels) {
   const TemporaryDirectory temporary;
   const fs::path directory = temporary.path() / "shapes";
   write_synth({.directory = directory, .train_images = 50, .test_images = 5});
-  const MemoryImages train = load_image_folder({.root = directory / "train"});
-  const MemoryImages test = load_image_folder({.root = directory / "test"});
+  const auto load = [&](Part part) {
+    return preload_images(
+        *open_source(open_storage(directory.string()), {.path = directory.string(), .part = part}),
+        {});
+  };
+  const MemoryImages train = load(Part::train), test = load(Part::held_out);
   EXPECT_EQ(train.class_names(), shape_names());
   EXPECT_EQ(test.class_names(), shape_names());
   ASSERT_EQ(train.count(), 50);

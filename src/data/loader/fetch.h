@@ -1,0 +1,33 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "data/loader/sample_cache.h"
+#include "data/source/source.h"
+
+namespace renkei::data {
+
+// The bytes of one sample, or why there are none.
+struct Fetched {
+  std::shared_ptr<const std::string> bytes;
+  std::exception_ptr error;
+  bool from_cache = false;
+};
+
+struct FetchTask {
+  int64_t sample = 0;
+  Location where;
+  Fetched result;
+};
+
+// Reads several samples from the cache or, neighbours at once, from storage. Never throws: a sample
+// that can't be read has its error, and the others are not affected. `done` hears of each one as
+// soon as it is there.
+void fetch(const Source& source, SampleCache& cache, std::span<FetchTask> tasks,
+           const std::function<void(FetchTask&)>& done);
+
+}  // namespace renkei::data

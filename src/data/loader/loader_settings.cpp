@@ -1,0 +1,52 @@
+#include "data/loader/loader_settings.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace renkei::data {
+
+void declare_loader_settings(Settings& settings) {
+  settings.declare({.name = "data.memory",
+                    .kind = SettingKind::size,
+                    .default_value = "1GiB",
+                    .help = "memory of the loader on each rank: batches, what is read ahead, and a "
+                            "cache of samples in the rest",
+                    .low = 1 << 20,
+                    .high = 0x1p50});
+  settings.declare({.name = "data.cache",
+                    .kind = SettingKind::boolean,
+                    .default_value = "true",
+                    .help = "keep samples in the memory that batches and read-ahead leave"});
+  settings.declare({.name = "data.threads",
+                    .kind = SettingKind::integer,
+                    .default_value = "auto",
+                    .help = "threads that decode samples; auto: one per core",
+                    .low = 1,
+                    .high = 4096});
+  settings.declare({.name = "data.readers",
+                    .kind = SettingKind::integer,
+                    .default_value = "4",
+                    .help = "threads that wait for storage; more for storage with long delays",
+                    .low = 1,
+                    .high = 4096});
+  settings.declare({.name = "data.bad_samples",
+                    .kind = SettingKind::choice,
+                    .default_value = "stop",
+                    .help = "what to do with a sample that can't be read: stop, or skip it, where "
+                            "another sample, always the same, takes its place",
+                    .choices = {"stop", "skip"}});
+}
+
+LoaderOptions loader_options(const Settings& settings, int rank) {
+  const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+  const bool skip = settings.text("data.bad_samples") == "skip";
+  return {.rank = rank,
+          .threads = static_cast<int>(settings.integer_unless_auto("data.threads").value_or(cores)),
+          .readers = static_cast<int>(settings.integer("data.readers")),
+          .memory_bytes = settings.size_bytes("data.memory"),
+          .cache = settings.boolean("data.cache"),
+          .bad_samples = skip ? BadSamples::skip : BadSamples::stop,
+          .seed = static_cast<uint64_t>(settings.integer("run.seed"))};
+}
+
+}  // namespace renkei::data

@@ -1,0 +1,31 @@
+#include "data/loader/sample_cache.h"
+
+namespace renkei::data {
+
+SampleCache::SampleCache(int64_t samples, int64_t limit_bytes)
+    // The table itself takes 16 bytes a sample.
+    : limit_bytes_(limit_bytes - samples * static_cast<int64_t>(sizeof(kept_[0]))) {
+  if (limit_bytes_ > 0) kept_.resize(static_cast<size_t>(samples));
+}
+
+std::shared_ptr<const std::string> SampleCache::find(int64_t sample) const {
+  if (kept_.empty()) return nullptr;
+  const auto place = static_cast<size_t>(sample);
+  const std::lock_guard lock(locks_[place % kLocks]);
+  return kept_[place];
+}
+
+void SampleCache::offer(int64_t sample, const std::shared_ptr<const std::string>& bytes) {
+  if (kept_.empty()) return;
+  const auto size = static_cast<int64_t>(bytes->capacity());
+  const auto place = static_cast<size_t>(sample);
+  const std::lock_guard lock(locks_[place % kLocks]);
+  if (kept_[place]) return;
+  if (bytes_.fetch_add(size) + size > limit_bytes_) {
+    bytes_ -= size;
+    return;
+  }
+  kept_[place] = bytes;
+}
+
+}  // namespace renkei::data

@@ -1,0 +1,246 @@
+#include "data/pack/pack.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "base/checksum.h"
+#include "base/file.h"
+#include "base/philox.h"
+#include "data/image/decode.h"
+#include "data/pack/shard_writer.h"
+#include "data/source/npy.h"
+
+namespace renkei::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Shard {
+  const Source* source;
+  std::string stem;
+  int64_t begin, end;  // samples
+};
+
+std::vector<Shard> plan_shards(const PackInput& input, const PackOptions& options) {
+  std::vector<Shard> shards;
+  int64_t bytes = options.shard_bytes;  // so that the first sample opens a shard
+  for (int64_t sample = 0; sample < input.source.count(); ++sample) {
+    const int64_t length = input.source.locate(sample).length;
+    if (bytes + length > options.shard_bytes) {
+      const auto number = shards.size();
+      shards.push_back({&input.source,
+                        (options.directory / fmt::format("{}-{:06}", input.name, number)).string(),
+                        sample, sample});
+      bytes = 0;
+    }
+    bytes += length;
+    shards.back().end = sample + 1;
+  }
+  return shards;
+}
+
+// What must be the same for an interrupted run to be continued.
+std::string describe_job(const std::vector<PackInput>& inputs, const PackOptions& options) {
+  nlohmann::ordered_json parts = nlohmann::json::array();
+  for (const PackInput& input : inputs) {
+    Checksum lengths;
+    for (int64_t sample = 0; sample < input.source.count(); ++sample)
+      lengths.add(
+          fmt::format("{} {},", input.source.locate(sample).length, input.source.label(sample)));
+    parts.push_back({{"name", input.name},
+                     {"format", input.source.format()},
+                     {"samples", input.source.count()},
+                     {"lengths", lengths.hex()}});
+  }
+  return nlohmann::ordered_json{{"inputs", parts},
+                                {"shard_bytes", options.shard_bytes},
+                                {"resize", options.resize},
+                                {"quality", options.quality},
+                                {"baseline", options.baseline},
+                                {"raw_share", options.raw_share}}
+             .dump(2) +
+         "\n";
+}
+
+// pack.json: held while a run writes, left behind by one that was interrupted.
+class Job {
+ public:
+  Job(const fs::path& directory, const std::string& description) : path_(directory / "pack.json") {
+    if (fs::exists(directory / "dataset.json"))
+      throw Error(ErrorCode::usage, fmt::format("{} already holds a data set", directory.string()),
+                  "choose a new directory, or remove this one first");
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) throw_file_error("create", path_, errno);
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
+      throw Error(ErrorCode::usage, fmt::format("another run is writing {}", directory.string()),
+                  "wait for it, or choose another directory");
+    const std::string found = read_file(path_);
+    if (found.empty() && ::pwrite(descriptor_, description.data(), description.size(), 0) !=
+                             static_cast<ssize_t>(description.size()))
+      throw_file_error("write", path_, errno);
+    if (!found.empty() && found != description)
+      throw Error(ErrorCode::usage,
+                  fmt::format("{} holds a part of another data set, or of one with other options",
+                              directory.string()),
+                  "choose a new directory, or remove this one first");
+  }
+  ~Job() { ::close(descriptor_); }
+  Job(const Job&) = delete;
+  void finish() { fs::remove(path_); }
+
+ private:
+  fs::path path_;
+  int descriptor_;
+};
+
+Image decode_whole(std::string_view bytes, const std::string& name) {
+  const ImageExtent extent = read_image_extent(bytes, name);
+  Image image;
+  decode_image_region(bytes, name, {0, 0, extent.width, extent.height}, 1, image);
+  return image;
+}
+
+std::string npy_of(const Image& image) {
+  return make_npy_header(kByteElement, {image.height, image.width, image.channels}) +
+         std::string(image.pixels.begin(), image.pixels.end());
+}
+
+struct Content {
+  std::string bytes;
+  std::string_view extension;
+  ImageExtent extent;
+};
+
+// A sample as it will be stored.
+Content convert(const Source& source, int64_t sample, const PackOptions& options) {
+  std::string bytes = source.read(sample).bytes;
+  if (const auto layout = source.layout())
+    return {make_npy_header(layout->type, layout->shape) + bytes, "npy", {}};
+  const std::string name = source.describe(sample);
+  ImageExtent extent = read_image_extent(bytes, name);
+  const bool raw = Random(0, RandomUse::shuffle, 0, static_cast<uint64_t>(sample)).uniform() <
+                   static_cast<float>(options.raw_share);
+  const int shorter = std::min(extent.width, extent.height);
+  const bool shrink = options.resize > 0 && shorter > options.resize;
+  if (shrink || raw) {
+    Image image = decode_whole(bytes, name);
+    const auto side = [&](int length) {
+      return std::max(1, static_cast<int>(int64_t{length} * options.resize / shorter));
+    };
+    if (shrink) image = resize(image, side(extent.width), side(extent.height));
+    extent = {image.width, image.height};
+    bytes = raw ? npy_of(image) : encode_jpeg(image, options.quality);
+  } else if (options.baseline && looks_like_jpeg(bytes)) {
+    bytes = make_jpeg_baseline(bytes, name);
+  }
+  const std::string_view extension = looks_like_jpeg(bytes)  ? "jpg"
+                                     : looks_like_npy(bytes) ? "npy"
+                                                             : "png";
+  return {std::move(bytes), extension, extent};
+}
+
+std::vector<IndexedSample> read_index(const Shard& shard) {
+  const std::string path = shard.stem + ".index";
+  return parse_shard_index(read_file(path), path,
+                           static_cast<int64_t>(fs::file_size(shard.stem + ".tar")));
+}
+
+bool is_finished(const Shard& shard) {
+  if (!fs::exists(shard.stem + ".index") || !fs::exists(shard.stem + ".tar")) return false;
+  try {
+    return static_cast<int64_t>(read_index(shard).size()) == shard.end - shard.begin;
+  } catch (const Error&) {
+    return false;  // written again
+  }
+}
+
+void write_shard(const Shard& shard, const PackOptions& options,
+                 const std::function<void(int64_t)>& report) {
+  ShardWriter writer(shard.stem);
+  for (int64_t sample = shard.begin; sample < shard.end; ++sample) {
+    const Content content = convert(*shard.source, sample, options);
+    writer.add(fmt::format("{:08}", sample), content.extension, content.bytes,
+               shard.source->label(sample), static_cast<uint32_t>(content.extent.width),
+               static_cast<uint32_t>(content.extent.height));
+    report(1);
+  }
+  writer.finish();
+}
+
+// Passes samples of many threads on to a Progress that wants one at a time.
+class Counter {
+ public:
+  Counter(int64_t total, const Progress& progress) : total_(total), progress_(progress) {}
+  void add(int64_t samples) {
+    const std::lock_guard lock(mutex_);
+    done_ += samples;
+    if (progress_) progress_(done_, total_);
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t done_ = 0;
+  int64_t total_;
+  const Progress& progress_;
+};
+
+void check(const PackOptions& options) {
+  if (options.shard_bytes < 1 || options.resize < 0 || options.raw_share < 0 ||
+      options.raw_share > 1)
+    throw Error(ErrorCode::usage, "a size of shards below 1, or a share that is not in 0 … 1",
+                "see renkei data pack --help");
+}
+
+}  // namespace
+
+PackResult pack(const std::vector<PackInput>& inputs, const PackOptions& options) {
+  check(options);
+  make_directories(options.directory);
+  Job job(options.directory, describe_job(inputs, options));
+  std::vector<Shard> shards;
+  PackResult result;
+  for (const PackInput& input : inputs) {
+    std::ranges::copy(plan_shards(input, options), std::back_inserter(shards));
+    result.samples += input.source.count();
+  }
+  result.shards = static_cast<int64_t>(shards.size());
+
+  std::atomic<int64_t> found = 0;
+  Counter counter(result.samples, options.progress);
+  parallel_for(result.shards, options.threads, [&](int64_t i) {
+    const Shard& shard = shards[static_cast<size_t>(i)];
+    if (is_finished(shard)) {
+      ++found;
+      counter.add(shard.end - shard.begin);
+    } else {
+      write_shard(shard, options, [&](int64_t samples) { counter.add(samples); });
+    }
+  });
+  result.shards_found = found;
+
+  Checksum checksum;
+  for (const Shard& shard : shards) {
+    result.bytes += static_cast<int64_t>(fs::file_size(shard.stem + ".tar"));
+    for (const IndexedSample& sample : read_index(shard))
+      checksum.add(fmt::format("{:016x} {},", sample.checksum, sample.label));
+  }
+  result.checksum = checksum.hex();
+  nlohmann::ordered_json description{{"format", "renkei shards 1"},
+                                     {"samples", result.samples},
+                                     {"bytes", result.bytes},
+                                     {"checksum", result.checksum},
+                                     {"classes", inputs.front().source.class_names()}};
+  for (const PackInput& input : inputs) description["parts"][input.name] = input.source.count();
+  write_file_atomically(options.directory / "dataset.json", description.dump(2) + "\n");
+  job.finish();
+  return result;
+}
+
+}  // namespace renkei::data

@@ -1,0 +1,27 @@
+#include "data/preload.h"
+
+#include "data/image/decode.h"
+
+namespace renkei::data {
+
+MemoryImages preload_images(const Source& source, const PreloadOptions& options) {
+  std::vector<std::string> class_names = source.class_names();
+  for (int64_t label = static_cast<int64_t>(class_names.size()); label < source.classes(); ++label)
+    class_names.push_back(std::to_string(label));
+  MemoryImages images(source.count(), options.height, options.width, std::move(class_names));
+  parallel_for(
+      images.count(), options.threads,
+      [&](int64_t sample) {
+        const Sample read = source.read(sample);
+        const std::string name = source.describe(sample);
+        const ImageExtent extent = read_image_extent(read.bytes, name);
+        Image image;
+        decode_image_region(read.bytes, name, {0, 0, extent.width, extent.height}, 1, image);
+        images.set(sample, resize(image, options.width, options.height),
+                   static_cast<int>(read.label));
+      },
+      options.progress);
+  return images;
+}
+
+}  // namespace renkei::data

@@ -1,0 +1,250 @@
+#include "data/source/hdf5_source.h"
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace renkei::data {
+namespace {
+
+// The library locks itself where it was built thread safe, and must not be called from two threads
+// where it was not.
+std::mutex& library_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// A handle of the library that closes itself.
+template <herr_t (*Close)(hid_t)>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(hid_t id) : id_(id) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~Handle() {
+    if (id_ >= 0) Close(id_);
+  }
+  hid_t id() const { return id_; }
+  explicit operator bool() const { return id_ >= 0; }
+
+ private:
+  hid_t id_ = -1;
+};
+using FileHandle = Handle<H5Fclose>;
+using DatasetHandle = Handle<H5Dclose>;
+using SpaceHandle = Handle<H5Sclose>;
+using TypeHandle = Handle<H5Tclose>;
+using PropertyHandle = Handle<H5Pclose>;
+
+struct Hdf5Array {
+  DatasetHandle dataset;
+  ElementType type;
+  std::vector<int64_t> shape;
+};
+
+Error wrong(const std::string& path, std::string_view what) {
+  return Error(ErrorCode::data, fmt::format("{}: {}", path, what),
+               "check the file with h5dump -H; copy it again if it is damaged");
+}
+
+ElementType element_type(hid_t type, const std::string& path, const std::string& name) {
+  ElementType element{.bytes = static_cast<int>(H5Tget_size(type)),
+                      .big_endian = H5Tget_order(type) == H5T_ORDER_BE};
+  const H5T_class_t kind = H5Tget_class(type);
+  if (kind == H5T_FLOAT)
+    element.kind = ElementKind::floating;
+  else if (kind == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2)
+    element.kind = ElementKind::signed_integer;
+  const bool size_is_right =
+      element.bytes == 1 || element.bytes == 2 || element.bytes == 4 || element.bytes == 8;
+  if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || !size_is_right ||
+      (kind == H5T_FLOAT && element.bytes == 1))
+    throw wrong(path, fmt::format("the dataset '{}' does not hold plain numbers", name));
+  return element;
+}
+
+Hdf5Array open_array(hid_t file, const std::string& path, const std::string& name) {
+  Hdf5Array array{.dataset = DatasetHandle(H5Dopen2(file, name.c_str(), H5P_DEFAULT))};
+  if (!array.dataset) throw wrong(path, fmt::format("could not open the dataset '{}'", name));
+  const TypeHandle type(H5Dget_type(array.dataset.id()));
+  const SpaceHandle space(H5Dget_space(array.dataset.id()));
+  const int axes = H5Sget_simple_extent_ndims(space.id());
+  if (!type || !space || axes < 1 || axes > H5S_MAX_RANK)
+    throw wrong(path, fmt::format("the dataset '{}' has no axis of samples", name));
+  array.type = element_type(type.id(), path, name);
+  std::vector<hsize_t> sides(static_cast<size_t>(axes));
+  H5Sget_simple_extent_dims(space.id(), sides.data(), nullptr);
+  for (const hsize_t side : sides)
+    array.shape.push_back(static_cast<int64_t>(std::min<hsize_t>(side, INT64_MAX)));
+  if (!fits_in_memory_range(array.shape, array.type.bytes))
+    throw wrong(path, fmt::format("the dataset '{}' has no shape that makes sense", name));
+  return array;
+}
+
+std::string read_all(const Hdf5Array& array, const std::string& path) {
+  const int64_t bytes = ArrayLayout{array.type, array.shape}.bytes();
+  // The file's own type, so that the bytes come as they are.
+  const TypeHandle type(H5Dget_type(array.dataset.id()));
+  std::string content(static_cast<size_t>(bytes), '\0');
+  if (H5Dread(array.dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, content.data()) < 0)
+    throw wrong(path, "the labels can't be read");
+  return content;
+}
+
+herr_t collect_name(hid_t, const char* name, const H5O_info_t* info, void* names) {
+  if (info->type == H5O_TYPE_DATASET)
+    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  return 0;
+}
+
+class Hdf5Source : public Source {
+ public:
+  Hdf5Source(std::string path, std::shared_ptr<const ByteFile> bytes, FileHandle file,
+             Hdf5Array input, std::vector<int64_t> labels)
+      : path_(std::move(path)),
+        bytes_(std::move(bytes)),
+        file_(std::move(file)),
+        input_(std::move(input)),
+        layout_{input_.type, {input_.shape.begin() + 1, input_.shape.end()}},
+        labels_(std::move(labels)) {
+    find_storage();
+  }
+  ~Hdf5Source() override {
+    const std::lock_guard lock(library_mutex());
+    input_.dataset = DatasetHandle();
+    file_ = FileHandle();
+  }
+
+  std::string_view format() const override { return "HDF5"; }
+  int64_t count() const override { return input_.shape[0]; }
+  int64_t files() const override { return 1; }
+  std::string file_name(int64_t) const override { return path_; }
+  std::shared_ptr<const ByteFile> file(int64_t) const override { return bytes_; }
+  std::optional<ArrayLayout> layout() const override { return layout_; }
+  int64_t label(int64_t sample) const override {
+    check_sample(sample);
+    return labels_.empty() ? kNoLabel : labels_[static_cast<size_t>(sample)];
+  }
+  std::string describe(int64_t sample) const override {
+    return fmt::format("sample {} ({})", sample, path_);
+  }
+
+  Location locate(int64_t sample) const override {
+    check_sample(sample);
+    const int64_t length = layout_.bytes();
+    if (begin_ >= 0) return {.file = 0, .offset = begin_ + sample * length, .length = length};
+    if (chunk_samples_ == 0) return {.length = length};
+    std::vector<hsize_t> corner(input_.shape.size(), 0);
+    corner[0] = static_cast<hsize_t>(sample / chunk_samples_ * chunk_samples_);
+    unsigned filters = 0;
+    haddr_t address = HADDR_UNDEF;
+    hsize_t size = 0;
+    {
+      const std::lock_guard lock(library_mutex());
+      if (H5Dget_chunk_info_by_coord(input_.dataset.id(), corner.data(), &filters, &address,
+                                     &size) < 0)
+        throw wrong(path_, fmt::format("sample {} has no place in it", sample));
+    }
+    if (address == HADDR_UNDEF) return {.length = length};  // never written: the fill value
+    return {.file = 0,
+            .offset = static_cast<int64_t>(address) + sample % chunk_samples_ * length,
+            .length = length};
+  }
+
+  Sample read(int64_t sample) const override {
+    if (locate(sample).file >= 0) return Source::read(sample);
+    std::vector<hsize_t> begin(input_.shape.size(), 0), sides(input_.shape.size());
+    std::ranges::copy(input_.shape, sides.begin());
+    begin[0] = static_cast<hsize_t>(sample);
+    sides[0] = 1;
+    Sample result{.bytes = std::string(static_cast<size_t>(layout_.bytes()), '\0'),
+                  .label = label(sample)};
+    const std::lock_guard lock(library_mutex());
+    const SpaceHandle from(H5Dget_space(input_.dataset.id()));
+    const SpaceHandle into(H5Screate_simple(static_cast<int>(sides.size()), sides.data(), nullptr));
+    const TypeHandle type(H5Dget_type(input_.dataset.id()));
+    if (H5Sselect_hyperslab(from.id(), H5S_SELECT_SET, begin.data(), nullptr, sides.data(),
+                            nullptr) < 0 ||
+        H5Dread(input_.dataset.id(), type.id(), into.id(), from.id(), H5P_DEFAULT,
+                result.bytes.data()) < 0)
+      throw wrong(path_, fmt::format("sample {} can't be read", sample));
+    return result;
+  }
+
+ private:
+  // Sets begin_ (contiguous) or chunk_samples_ (whole samples in plain chunks), or neither.
+  void find_storage() {
+    const PropertyHandle created(H5Dget_create_plist(input_.dataset.id()));
+    const PropertyHandle of_file(H5Fget_create_plist(file_.id()));
+    hsize_t user_block = 0;
+    if (!created || !of_file || H5Pget_userblock(of_file.id(), &user_block) < 0 || user_block != 0)
+      return;
+    if (H5Pget_nfilters(created.id()) != 0 || H5Pget_external_count(created.id()) > 0) return;
+    const H5D_layout_t layout = H5Pget_layout(created.id());
+    if (layout == H5D_CONTIGUOUS) {
+      const haddr_t address = H5Dget_offset(input_.dataset.id());
+      if (address != HADDR_UNDEF && address <= static_cast<haddr_t>(bytes_->size()))
+        begin_ = static_cast<int64_t>(address);
+    } else if (layout == H5D_CHUNKED) {
+      std::vector<hsize_t> chunk(input_.shape.size());
+      if (H5Pget_chunk(created.id(), static_cast<int>(chunk.size()), chunk.data()) !=
+          static_cast<int>(chunk.size()))
+        return;
+      const bool whole =
+          std::equal(chunk.begin() + 1, chunk.end(), layout_.shape.begin(),
+                     [](hsize_t a, int64_t b) { return static_cast<int64_t>(a) == b; });
+      if (whole) chunk_samples_ = static_cast<int64_t>(chunk[0]);
+    }
+  }
+
+  std::string path_;
+  std::shared_ptr<const ByteFile> bytes_;
+  FileHandle file_;
+  Hdf5Array input_;
+  ArrayLayout layout_;
+  std::vector<int64_t> labels_;
+  int64_t begin_ = -1;
+  int64_t chunk_samples_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_hdf5_source(const Storage& storage,
+                                         const ArraySourceOptions& options) {
+  if (options.path.starts_with("s3://"))
+    throw Error(ErrorCode::usage,
+                fmt::format("{}: HDF5 files are read from disks only", options.path),
+                "copy it: renkei data stage, or pack it: renkei data pack");
+  auto bytes = storage.open(options.path);
+  const std::lock_guard lock(library_mutex());
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // our errors name the file, its stack does not
+  FileHandle file(H5Fopen(options.path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  if (!file) throw wrong(options.path, "this is not a readable HDF5 file");
+  std::vector<std::string> names;
+  if (H5Ovisit2(file.id(), H5_INDEX_NAME, H5_ITER_INC, collect_name, &names, H5O_INFO_BASIC) < 0)
+    throw wrong(options.path, "the names in it can't be listed");
+  const ArrayNames chosen =
+      choose_arrays(names, options.path, options.part, options.input, options.label);
+  if (chosen.input.empty()) return nullptr;
+  Hdf5Array input = open_array(file.id(), options.path, chosen.input);
+  if (input.shape[0] == 0) throw wrong(options.path, "there are no samples in it");
+  std::vector<int64_t> labels;
+  if (!chosen.label.empty()) {
+    const Hdf5Array label = open_array(file.id(), options.path, chosen.label);
+    if (label.shape[0] != input.shape[0])
+      throw wrong(options.path,
+                  fmt::format("it has {} samples and {} labels", input.shape[0], label.shape[0]));
+    labels = labels_from(label.type, label.shape, read_all(label, options.path), input.shape[0],
+                         options.path);
+  }
+  return std::make_unique<Hdf5Source>(options.path, std::move(bytes), std::move(file),
+                                      std::move(input), std::move(labels));
+}
+
+}  // namespace renkei::data
