@@ -2,12 +2,21 @@
 
 namespace renkei::run {
 
-Batch BatchLoader::load(int64_t epoch, int64_t step, int part, int parts) const {
-  const data::Slice mine = sampler_.slice(step, rank_);
-  const int64_t begin = mine.begin + mine.size() * part / parts;
-  const int64_t end = mine.begin + mine.size() * (part + 1) / parts;
+BatchLoader::BatchLoader(const data::Dataset& dataset, data::Sampler sampler,
+                         const data::LoaderOptions& options)
+    : dataset_(dataset), sampler_(sampler), rank_(options.rank) {
+  if (dataset.source()) ahead_ = std::make_unique<data::Loader>(dataset, sampler, options);
+}
 
-  Batch batch{.samples = end - begin};
+Batch BatchLoader::load(int64_t epoch, int64_t step, int part, int parts) {
+  const data::Slice mine = sampler_.slice(step, rank_);
+  const data::Slice in_share{mine.size() * part / parts, mine.size() * (part + 1) / parts};
+  if (ahead_) return view(epoch, step, in_share);
+  return copy(epoch, {mine.begin + in_share.begin, mine.begin + in_share.end});
+}
+
+Batch BatchLoader::copy(int64_t epoch, data::Slice positions) const {
+  Batch batch{.samples = positions.size()};
   std::vector<int64_t> shape = dataset_.sample_shape();
   const auto sample_size = static_cast<size_t>(dataset_.sample_size());
   shape.insert(shape.begin(), batch.samples);
@@ -19,8 +28,9 @@ Batch BatchLoader::load(int64_t epoch, int64_t step, int part, int parts) const 
   batch.target = labels ? torch::empty({batch.samples}, torch::kInt64)
                         : torch::empty({batch.samples, dataset_.target_size()});
   for (int64_t i = 0; i < batch.samples; ++i) {
-    const int64_t sample = sampler_.sample(epoch, begin + i);
-    dataset_.read_input(sample, {input + static_cast<size_t>(i) * sample_size, sample_size});
+    const int64_t sample = sampler_.sample(epoch, positions.begin + i);
+    dataset_.read_augmented(sample, epoch,
+                            {input + static_cast<size_t>(i) * sample_size, sample_size});
     if (labels)
       batch.target.data_ptr<int64_t>()[i] = dataset_.label(sample);
     else
@@ -28,6 +38,28 @@ Batch BatchLoader::load(int64_t epoch, int64_t step, int part, int parts) const 
           sample,
           {batch.target.data_ptr<float>() + static_cast<size_t>(i) * target_size, target_size});
   }
+  return batch;
+}
+
+Batch BatchLoader::view(int64_t epoch, int64_t step, data::Slice in_share) {
+  if (!loaded_ || loaded_->epoch != epoch || loaded_->step != step) {
+    loaded_.reset();  // its memory may be needed for the next one
+    loaded_ = ahead_->load(epoch, step);
+  }
+  // The tensors keep the loaded memory for as long as they live.
+  const auto tensor = [&](auto values, std::vector<int64_t> shape, torch::Dtype dtype) {
+    shape.insert(shape.begin(), loaded_->samples);
+    using Value = std::remove_const_t<typename decltype(values)::value_type>;
+    return torch::from_blob(
+               const_cast<Value*>(values.data()), shape,
+               [kept = loaded_](void*) mutable { kept.reset(); }, dtype)
+        .narrow(0, in_share.begin, in_share.size());
+  };
+  Batch batch{.samples = in_share.size()};
+  batch.input = tensor(loaded_->inputs, dataset_.sample_shape(), torch::kFloat32);
+  batch.target = dataset_.classes() > 0
+                     ? tensor(loaded_->labels, {}, torch::kInt64)
+                     : tensor(loaded_->targets, {dataset_.target_size()}, torch::kFloat32);
   return batch;
 }
 

@@ -2,7 +2,10 @@
 
 #include <torch/torch.h>
 
+#include <memory>
+
 #include "data/dataset.h"
+#include "data/loader/loader.h"
 #include "data/sampler.h"
 
 namespace renkei::run {
@@ -13,22 +16,29 @@ struct Batch {
   int64_t samples = 0;
 };
 
-// Turns the samples that this rank takes in a step into tensors.
+// Turns the samples that this rank takes in a step into tensors. Data sets on storage are loaded
+// ahead by threads; those in memory are copied when they are needed.
 class BatchLoader {
  public:
-  BatchLoader(const data::Dataset& dataset, data::Sampler sampler, int rank)
-      : dataset_(dataset), sampler_(sampler), rank_(rank) {}
+  // The rank is that of the options.
+  BatchLoader(const data::Dataset& dataset, data::Sampler sampler,
+              const data::LoaderOptions& options);
 
   int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
   int64_t global_samples(int64_t step) const { return sampler_.batch(step).size(); }
 
   // Micro-batch `part` of `parts` of this rank's share of the step.
-  Batch load(int64_t epoch, int64_t step, int part, int parts) const;
+  Batch load(int64_t epoch, int64_t step, int part, int parts);
 
  private:
+  Batch copy(int64_t epoch, data::Slice positions) const;
+  Batch view(int64_t epoch, int64_t step, data::Slice in_share);
+
   const data::Dataset& dataset_;
   data::Sampler sampler_;
   int rank_;
+  std::unique_ptr<data::Loader> ahead_;              // null: the data is in memory
+  std::shared_ptr<const data::LoadedBatch> loaded_;  // the share of the step under way
 };
 
 }  // namespace renkei::run

@@ -9,16 +9,18 @@ namespace renkei::run {
 
 Evaluation evaluate(model::Network& network, model::Objective objective,
                     const data::Dataset& dataset, comm::Communicator& communicator,
-                    int64_t samples_at_once, const comm::Call& call) {
+                    int64_t samples_at_once, data::LoaderOptions loader_options,
+                    const comm::Call& call) {
   const torch::NoGradGuard no_grad;
   const comm::Transport& transport = communicator.transport();
   network.eval();
-  const BatchLoader loader(dataset,
-                           data::Sampler({.count = dataset.count(),
-                                          .global_batch = samples_at_once * transport.size(),
-                                          .ranks = transport.size(),
-                                          .shuffle = false}),
-                           transport.rank());
+  loader_options.epochs = 1;
+  BatchLoader loader(dataset,
+                     data::Sampler({.count = dataset.count(),
+                                    .global_batch = samples_at_once * transport.size(),
+                                    .ranks = transport.size(),
+                                    .shuffle = false}),
+                     loader_options);
   double loss = 0;
   int64_t correct = 0;
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {

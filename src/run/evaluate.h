@@ -2,6 +2,7 @@
 
 #include "comm/communicator.h"
 #include "data/dataset.h"
+#include "data/loader/loader.h"
 #include "model/network.h"
 #include "run/result.h"
 
@@ -11,6 +12,7 @@ namespace renkei::run {
 // same result.
 Evaluation evaluate(model::Network& network, model::Objective objective,
                     const data::Dataset& dataset, comm::Communicator& communicator,
-                    int64_t samples_at_once, const comm::Call& call);
+                    int64_t samples_at_once, data::LoaderOptions loader_options,
+                    const comm::Call& call);
 
 }  // namespace renkei::run

@@ -1,5 +1,6 @@
 // The settings of a training run: declared and read here. Those of the update, train.lr among them,
 // are declared in optim/settings.cpp.
+#include "data/loader/loader_settings.h"
 #include "optim/settings.h"
 #include "run/trainer.h"
 
@@ -70,6 +71,7 @@ TrainOptions train_options(const Settings& settings) {
           .update = {.bucket_bytes =
                          static_cast<size_t>(settings.size_unless_auto("comm.bucket").value_or(0)),
                      .overlap = settings.boolean("comm.overlap"),
+                     .loader = data::loader_options(settings, 0),
                      .timeout_seconds = timeout,
                      .optimizer = optim::optimizer_options(settings),
                      .clip_norm = optim::clip_norm(settings),

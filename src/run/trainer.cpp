@@ -151,9 +151,12 @@ TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& ob
                                .global_batch = job.plan.batch.global,
                                .ranks = transport.size(),
                                .seed = options.seed});
-  BatchLoader loader(job.train_data, sampler, transport.rank());
-  const int64_t per_epoch = loader.steps_per_epoch();
+  const int64_t per_epoch = sampler.steps_per_epoch();
   const int64_t steps = options.steps.value_or(options.epochs * per_epoch);
+  data::LoaderOptions loader_options = options.loader;
+  loader_options.rank = transport.rank();
+  loader_options.epochs = (steps + per_epoch - 1) / per_epoch;
+  BatchLoader loader(job.train_data, sampler, loader_options);
 
   UpdateOptions update = options.update;
   model::BatchNormPolicy& batch_norm = model::batch_norm_policy();
@@ -212,7 +215,7 @@ TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& ob
     if (epoch_ends && job.held_out) {
       result.evaluation = evaluate(
           job.network, job.objective, *job.held_out, job.communicator,
-          std::max<int64_t>(job.plan.batch.micro, 64),
+          std::max<int64_t>(job.plan.batch.micro, 64), loader_options,
           {.operation = "evaluation", .step = step, .timeout_seconds = options.timeout_seconds});
       observer.on_evaluation(step, *result.evaluation);
     }

@@ -11,6 +11,7 @@
 #include "base/settings.h"
 #include "comm/communicator.h"
 #include "data/dataset.h"
+#include "data/loader/loader.h"
 #include "model/batch_norm_policy.h"
 #include "model/network.h"
 #include "optim/learning_rate.h"
@@ -27,6 +28,7 @@ struct TrainOptions {
   optim::ScheduleOptions learning_rate;
   UpdateOptions update;
   model::BatchNormMode batch_norm = model::BatchNormMode::rank;
+  data::LoaderOptions loader;  // but for rank and epochs
   double timeout_seconds = 300;
   bool keep_events = false;  // of the timeline
 };

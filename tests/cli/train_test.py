@@ -1,3 +1,4 @@
+import json
 import unittest
 
 from renkei import Case
@@ -34,6 +35,29 @@ class Train(Case):
                          ["parameters_checksum"] for seed in (1, 1, 2)]
             self.assertEqual(checksums[0], checksums[1])
             self.assertNotEqual(checksums[0], checksums[2])
+
+    def test_dropout_and_batch_norm_are_the_same_on_2_ranks_and_in_2_micro_batches(self):
+        inception = ("train", "--model", "inception_v3", "--set", "model.image_size=75", "--set",
+                     "model.classes=5", "--data", "random", "--batch", 8, "--steps", 3, "--threads", 1)
+        one = self.run_json(*inception, "-n", 1, "--micro-batches", 2)
+        two = self.run_json(*inception, "-n", 2)
+        self.assertEqual(one["parameters_checksum"], two["parameters_checksum"])
+        without = self.run_json(*inception, "-n", 2, "--set", "model.dropout=0")
+        self.assertNotEqual(two["parameters_checksum"], without["parameters_checksum"])
+        for run in (one, two):
+            for memory in run["memory_bytes"]:
+                parts = sum(memory[name] for name in ("parameters", "gradients", "optimizer",
+                                                      "activations", "other"))
+                self.assertLess(abs(parts / memory["peak"] - 1), 0.1, memory)
+
+    def test_a_timeline_has_the_tasks_of_all_ranks(self):
+        self.run_json(*MLP, "--steps", 3, "-n", 2, "--timeline", "tasks", "--run-dir", "here")
+        trace = json.loads((self.path / "here/timeline.json").read_text())["traceEvents"]
+        for rank in (0, 1):
+            names = [event["name"] for event in trace if event["ph"] == "X" and event["pid"] == rank]
+            for task in ("load", "forward", "backward", "reduce", "update"):
+                self.assertEqual(names.count(task), 3)
+            self.assertGreaterEqual(names.count("reduce and update"), 3)
 
     def test_a_run_directory_has_what_the_readme_says(self):
         self.run_json("train", "--model", "lenet", "--data", "synth", "--batch", 32, "--epochs", 2,

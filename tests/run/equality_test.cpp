@@ -8,6 +8,7 @@
 #include "comm/thread_transport.h"
 #include "data/random_data.h"
 #include "data/synth_data.h"
+#include "model/layers.h"
 #include "model/lenet.h"
 #include "model/mlp.h"
 #include "run/trainer.h"
@@ -94,6 +95,73 @@ TEST(DataParallel, LeavesTheSameBitsAsOneProcessWithTheSameMicroBatches) {
     EXPECT_TRUE(torch::equal(one.parameters, many.parameters));
     EXPECT_EQ(one.result.checksum, many.result.checksum);
   }
+}
+
+// A small network whose outputs depend on more than the sample at hand. (Dropout too would, but
+// draws from a generator that threads share: tests/cli has it with processes.)
+struct WithBatchNorm : model::Network {
+  WithBatchNorm()
+      : first(register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 16, 3)))),
+        first_bn(register_module("first_bn", torch::nn::BatchNorm2d(16))),
+        last(register_module("last", torch::nn::Linear(16, 10))) {}
+  torch::Tensor forward(torch::Tensor input) override {
+    input = model::layers::global_avg_pool(model::layers::conv_bn_relu(input, first, first_bn));
+    return model::layers::linear(input, last);
+  }
+  std::vector<int64_t> input_shape() const override { return {3, 12, 12}; }
+  int64_t outputs() const override { return 10; }
+
+  torch::nn::Conv2d first;
+  torch::nn::BatchNorm2d first_bn;
+  torch::nn::Linear last;
+};
+
+Case with_batch_norm(const data::Dataset& dataset) {
+  return {.dataset = dataset,
+          .make_network = [] { return std::make_shared<WithBatchNorm>(); },
+          .batch = 12,
+          .options = {.epochs = 2, .learning_rate = {.learning_rate = 0.1}}};
+}
+
+TEST(DataParallel, WithBatchNormEqualsOneProcessWithTheSameMicroBatches) {
+  const data::RandomData dataset({.sample_shape = {3, 12, 12}, .count = 36, .classes = 10});
+  const Case test = with_batch_norm(dataset);
+  const Outcome one = train_with(test, 1, 2), two = train_with(test, 2, 1);
+  EXPECT_EQ(one.losses, two.losses);
+  EXPECT_TRUE(torch::equal(one.parameters, two.parameters));
+}
+
+TEST(DataParallel, SynchronisedBatchNormEqualsOneProcessWithTheWholeBatch) {
+  const data::RandomData dataset({.sample_shape = {3, 12, 12}, .count = 36, .classes = 10});
+  Case test = with_batch_norm(dataset);
+  test.options.batch_norm = model::BatchNormMode::synchronised;
+  const Outcome one = train_with(test, 1, 1);
+  for (const int ranks : {2, 3}) {
+    const Outcome many = train_with(test, ranks, 1);
+    for (size_t step = 0; step < one.losses.size(); ++step)
+      EXPECT_NEAR(many.losses[step] / one.losses[step], 1, 1e-5) << "step " << step;
+    EXPECT_LT(largest_relative_difference(many.parameters, one.parameters), 1e-4);
+  }
+  test.options.batch_norm = model::BatchNormMode::rank;
+  EXPECT_GT(largest_relative_difference(train_with(test, 2, 1).parameters, one.parameters), 1e-3);
+}
+
+TEST(DataParallel, EveryOptimizerLeavesTheSameBitsAsOneProcess) {
+  const data::RandomData dataset({.sample_shape = {24}, .count = 32, .target_size = 24});
+  for (const auto kind : {optim::OptimizerKind::adam, optim::OptimizerKind::lars,
+                          optim::OptimizerKind::lamb, optim::OptimizerKind::rmsprop_warmup})
+    for (const bool clip : {false, true}) {
+      Case test{.dataset = dataset,
+                .make_network = [] { return std::make_shared<model::Mlp>(24, 3); },
+                .batch = 8,
+                .options = {.epochs = 2, .learning_rate = {.learning_rate = 0.01}}};
+      test.options.update.optimizer.kind = kind;
+      test.options.update.bucket_bytes = 4'000;  // several buckets
+      if (clip) test.options.update.clip_norm = 0.1;
+      const Outcome one = train_with(test, 1, 2);
+      EXPECT_EQ(train_with(test, 2, 1).result.checksum, one.result.checksum)
+          << optim::name_of(kind);
+    }
 }
 
 TEST(DataParallel, OverlapDoesNotChangeABit) {
