@@ -10,7 +10,6 @@
 #include "comm/cost_measurement.h"
 #include "comm/exchange.h"
 #include "comm/hierarchical.h"
-#include "comm/topology.h"
 #include "comm/verdict.h"
 
 namespace renkei::comm {
@@ -52,7 +51,8 @@ class InsideSharedMemory : public InsideHost {
 Communicator::Communicator(Transport& transport, CommunicatorOptions options)
     : transport_(transport), options_(std::move(options)) {
   const auto hosts = all_hosts(transport);
-  if (options_.ring_order.empty()) options_.ring_order = ring_order(hosts);
+  check_host_groups(options_.host_groups, hosts);
+  if (options_.ring_order.empty()) options_.ring_order = ring_order(hosts, options_.host_groups);
   by_host_ = ranks_by_host(options_.ring_order, hosts);
   if (options_.shared_memory && local_ranks(transport).size() > 1)
     shared_ = std::make_unique<SharedMemory>(transport);
@@ -165,9 +165,14 @@ std::string Communicator::choice(Buffer buffer) const {
 
 std::string Communicator::topology() const {
   const auto hosts = all_hosts(transport_);
+  std::string groups;
+  if (!options_.host_groups.empty())
+    groups = fmt::format(" and between groups {} times; groups {}",
+                         group_crossings(options_.ring_order, hosts, options_.host_groups),
+                         format_host_groups(options_.host_groups));
   return fmt::format(
-      "ring {} crosses between hosts {} times; {} hosts; ranks of a host exchange {}",
-      format_ring_order(options_.ring_order), host_crossings(options_.ring_order, hosts),
+      "ring {} crosses between hosts {} times{}; {} hosts; ranks of a host exchange {}",
+      format_ring_order(options_.ring_order), host_crossings(options_.ring_order, hosts), groups,
       by_host_.size(), shared_ ? "in shared memory" : "messages");
 }
 

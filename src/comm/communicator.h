@@ -12,13 +12,15 @@
 #include "comm/allreduce.h"
 #include "comm/flight_recorder.h"
 #include "comm/shared_allreduce.h"
+#include "comm/topology.h"
 #include "comm/transport.h"
 
 namespace renkei::comm {
 
 struct CommunicatorOptions {
   Algorithm algorithm = Algorithm::automatic;
-  std::vector<int> ring_order = {};  // empty: hosts next to each other
+  std::vector<int> ring_order = {};  // empty: ranks of a host and hosts of a group side by side
+  HostGroups host_groups = {};
   std::optional<DType> wire = {};    // f16 or bf16 between hosts, for f32 buffers
   size_t segment_bytes = 0;          // 0: chosen
   bool reproducible = false;
