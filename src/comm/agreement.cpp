@@ -37,22 +37,6 @@ Header header_of(const Agreement& mine, const Call& call) {
   return header;
 }
 
-std::string_view name_of(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-      return "allreduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::all_to_all:
-      return "all_to_all";
-  }
-  return "an unknown collective";
-}
-
 // "allreduce (sum) of 4 f32 in step 7, "allreduce of the gradients""
 std::string description_of(const Header& header) {
   const auto collective = static_cast<Collective>(header.collective);
@@ -68,6 +52,22 @@ std::string description_of(const Header& header) {
 }
 
 }  // namespace
+
+std::string_view name_of(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:
+      return "allreduce";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
+    case Collective::all_gather:
+      return "all_gather";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::all_to_all:
+      return "all_to_all";
+  }
+  return "an unknown collective";
+}
 
 void check_agreement(Transport& transport, const Agreement& mine, const Call& call) {
   const int n = transport.size(), r = transport.rank();

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "comm/reduce.h"
 #include "comm/transport.h"
@@ -24,6 +25,7 @@ namespace renkei::comm {
 enum class Check { agreement, nothing };
 
 enum class Collective : uint8_t { allreduce, reduce_scatter, all_gather, broadcast, all_to_all };
+std::string_view name_of(Collective collective);  // "reduce_scatter"
 
 struct Agreement {
   Collective collective = Collective::allreduce;

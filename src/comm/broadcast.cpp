@@ -72,6 +72,10 @@ void chain_broadcast(Transport& transport, Buffer buffer, int root, size_t segme
   for (Request& request : sending) transport.wait(request, call);
 }
 
+bool broadcasts_by_tree(const Transport& transport, size_t bytes) {
+  return transport.size() <= 2 || bytes < kChainBytes;
+}
+
 void broadcast(Transport& transport, Buffer buffer, int root, const Call& call, Check check) {
   if (root < 0 || root >= transport.size())
     throw Error(ErrorCode::bug,
@@ -84,7 +88,7 @@ void broadcast(Transport& transport, Buffer buffer, int root, const Call& call, 
                      .root = root,
                      .count = buffer.count},
                     named);
-  if (transport.size() <= 2 || buffer.bytes() < kChainBytes) {
+  if (broadcasts_by_tree(transport, buffer.bytes())) {
     tree_broadcast(transport, buffer, root, named);
   } else {
     const bool large = buffer.bytes() > 64 * kLargeChainSegmentBytes;

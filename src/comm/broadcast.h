@@ -11,6 +11,9 @@ namespace renkei::comm {
 void broadcast(Transport& transport, Buffer buffer, int root, const Call& call = {},
                Check check = Check::agreement);
 
+// Which of the two that would be.
+bool broadcasts_by_tree(const Transport& transport, size_t bytes);
+
 // ceil(log2 n) rounds of the whole buffer.
 void tree_broadcast(Transport& transport, Buffer buffer, int root, const Call& call);
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/all_to_all.h"
 #include "comm/barrier.h"
 #include "comm/broadcast.h"
+#include "comm/chunk_range.h"
 #include "comm/cost_measurement.h"
 #include "comm/exchange.h"
 #include "comm/hierarchical.h"
-#include "comm/topology.h"
+#include "comm/reduce_scatter.h"
 #include "comm/verdict.h"
 
 namespace renkei::comm {
@@ -52,7 +54,8 @@ class InsideSharedMemory : public InsideHost {
 Communicator::Communicator(Transport& transport, CommunicatorOptions options)
     : transport_(transport), options_(std::move(options)) {
   const auto hosts = all_hosts(transport);
-  if (options_.ring_order.empty()) options_.ring_order = ring_order(hosts);
+  check_host_groups(options_.host_groups, hosts);
+  if (options_.ring_order.empty()) options_.ring_order = ring_order(hosts, options_.host_groups);
   by_host_ = ranks_by_host(options_.ring_order, hosts);
   if (options_.shared_memory && local_ranks(transport).size() > 1)
     shared_ = std::make_unique<SharedMemory>(transport);
@@ -133,16 +136,55 @@ void Communicator::allreduce(Buffer buffer, Reduction reduction, const Call& cal
   if (transport_.size() == 1) return;
   recorded("allreduce", call, buffer, [&](const Call& named) {
     if (in_shared_memory()) return shared_->allreduce(buffer, reduction, named);
-    AllreduceOptions options = message_options();
-    std::optional<InsideSharedMemory> inside;
-    if (shared_ && shared_->owns(buffer)) options.inside = &inside.emplace(*shared_);
-    comm::allreduce(transport_, buffer, reduction, named, options);
+    allreduce_by_messages(buffer, reduction, named, message_options());
+  });
+}
+
+void Communicator::allreduce_by_messages(Buffer buffer, Reduction reduction, const Call& call,
+                                         AllreduceOptions options) {
+  std::optional<InsideSharedMemory> inside;
+  if (shared_ && shared_->owns(buffer)) options.inside = &inside.emplace(*shared_);
+  comm::allreduce(transport_, buffer, reduction, call, options);
+}
+
+void Communicator::allreduce_by(const Candidate& candidate, Buffer buffer, Reduction reduction,
+                                const Call& call) {
+  if (candidate.shared_memory || transport_.size() == 1) return allreduce(buffer, reduction, call);
+  recorded("allreduce", call, buffer, [&](const Call& named) {
+    allreduce_by_messages(buffer, reduction, named, candidate.options);
   });
 }
 
 void Communicator::broadcast(Buffer buffer, int root, const Call& call) {
   recorded("broadcast", call, buffer,
            [&](const Call& named) { comm::broadcast(transport_, buffer, root, named); });
+}
+
+Buffer Communicator::reduce_scatter(Buffer buffer, Reduction reduction, const Call& call) {
+  recorded("reduce_scatter", call, buffer, [&](const Call& named) {
+    if (peers_can_read(buffer))
+      shared_->reduce_scatter(buffer, reduction, named);
+    else
+      comm::reduce_scatter(transport_, buffer, reduction, named);
+  });
+  const Range mine = chunk_range(buffer.count, transport_.size(), transport_.rank());
+  return buffer.part(mine.begin, mine.size());
+}
+
+void Communicator::all_gather(Buffer buffer, const Call& call) {
+  recorded("all_gather", call, buffer, [&](const Call& named) {
+    if (peers_can_read(buffer)) return shared_->all_gather(buffer, named);
+    std::vector<size_t> counts;
+    for (int rank = 0; rank < transport_.size(); ++rank)
+      counts.push_back(chunk_range(buffer.count, transport_.size(), rank).size());
+    const Range mine = chunk_range(buffer.count, transport_.size(), transport_.rank());
+    all_gather_v(transport_, buffer.part(mine.begin, mine.size()), buffer, counts, named);
+  });
+}
+
+void Communicator::all_to_all(ConstBuffer from, Buffer into, const Call& call) {
+  recorded("all_to_all", call, into,
+           [&](const Call& named) { comm::all_to_all(transport_, from, into, named); });
 }
 
 void Communicator::barrier(const Call& call) {
@@ -154,20 +196,51 @@ void Communicator::barrier(const Call& call) {
   });
 }
 
-std::string Communicator::choice(Buffer buffer) const {
+std::string Communicator::choice(Collective collective, Buffer buffer) const {
   if (transport_.size() == 1) return "nothing";
-  if (in_shared_memory()) return "shared memory";
-  if (options_.reproducible) return "reproducible";
-  const AllreduceOptions chosen =
-      resolved(transport_, buffer.bytes(), buffer.dtype, message_options());
-  return std::string(name_of(chosen.algorithm));
+  switch (collective) {
+    case Collective::allreduce:
+      if (in_shared_memory()) return "shared memory";
+      if (options_.reproducible) return "reproducible";
+      return std::string(
+          name_of(resolved(transport_, buffer.bytes(), buffer.dtype, message_options()).algorithm));
+    case Collective::reduce_scatter:
+    case Collective::all_gather:
+      return peers_can_read(buffer) ? "shared memory" : "ring";
+    case Collective::broadcast:
+      return broadcasts_by_tree(transport_, buffer.bytes()) ? "tree" : "chain";
+    case Collective::all_to_all:
+      return "pairwise";
+  }
+  return "";
+}
+
+std::vector<Candidate> Communicator::candidates(Buffer buffer, const CostModel& model) const {
+  AllreduceOptions options = message_options();
+  options.model = &model;
+  auto all = message_candidates(transport_, buffer.bytes(), buffer.dtype, options);
+  if (!in_shared_memory()) return all;
+  all.front().chosen = false;
+  all.front().reason.clear();
+  all.insert(
+      all.begin(),
+      {.name = "shared memory",
+       .shared_memory = true,
+       .chosen = true,
+       .reason = "all ranks are on one host and read each other's memory, without messages"});
+  return all;
 }
 
 std::string Communicator::topology() const {
   const auto hosts = all_hosts(transport_);
+  std::string groups;
+  if (!options_.host_groups.empty())
+    groups = fmt::format(" and between groups {} times; groups {}",
+                         group_crossings(options_.ring_order, hosts, options_.host_groups),
+                         format_host_groups(options_.host_groups));
   return fmt::format(
-      "ring {} crosses between hosts {} times; {} hosts; ranks of a host exchange {}",
-      format_ring_order(options_.ring_order), host_crossings(options_.ring_order, hosts),
+      "ring {} crosses between hosts {} times{}; {} hosts; ranks of a host exchange {}",
+      format_ring_order(options_.ring_order), host_crossings(options_.ring_order, hosts), groups,
       by_host_.size(), shared_ ? "in shared memory" : "messages");
 }
 

@@ -9,18 +9,22 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "comm/all_gather.h"
 #include "comm/allreduce.h"
+#include "comm/candidates.h"
 #include "comm/flight_recorder.h"
 #include "comm/shared_allreduce.h"
+#include "comm/topology.h"
 #include "comm/transport.h"
 
 namespace renkei::comm {
 
 struct CommunicatorOptions {
   Algorithm algorithm = Algorithm::automatic;
-  std::vector<int> ring_order = {};  // empty: hosts next to each other
-  std::optional<DType> wire = {};    // f16 or bf16 between hosts, for f32 buffers
-  size_t segment_bytes = 0;          // 0: chosen
+  std::vector<int> ring_order = {};  // empty: ranks of a host and hosts of a group side by side
+  HostGroups host_groups = {};
+  std::optional<DType> wire = {};  // f16 or bf16 between hosts, for f32 buffers
+  size_t segment_bytes = 0;        // 0: chosen
   bool reproducible = false;
   bool shared_memory = true;
 };
@@ -62,16 +66,30 @@ class Communicator {
   // All ranks end with the same bits.
   void allreduce(Buffer buffer, Reduction reduction, const Call& call);
   void broadcast(Buffer buffer, int root, const Call& call);
+  // Afterwards the chunk chunk_range(count, n, rank) of the buffer is the result; the rest means
+  // nothing. Returns the chunk.
+  Buffer reduce_scatter(Buffer buffer, Reduction reduction, const Call& call);
+  // The other half: every rank's chunk goes to all ranks.
+  void all_gather(Buffer buffer, const Call& call);
+  void all_to_all(ConstBuffer from, Buffer into, const Call& call);
   void barrier(const Call& call);
 
-  // How an allreduce of this buffer would be done: "shared memory", "hierarchical", "ring" …
-  std::string choice(Buffer buffer) const;
-  std::string topology() const;  // the ring in words, for the log
+  // How a collective on this buffer would be done: "shared memory", "hierarchical", "ring" …
+  std::string choice(Collective collective, Buffer buffer) const;
+  // All ways to do an allreduce of this buffer, also those that are not chosen. The model is for
+  // messages, of which the communicator has none where it needs none.
+  std::vector<Candidate> candidates(Buffer buffer, const CostModel& model) const;
+  void allreduce_by(const Candidate& candidate, Buffer buffer, Reduction reduction,
+                    const Call& call);
+
+  bool in_shared_memory() const;  // whether an allreduce needs no message at all
+  std::string topology() const;   // the ring in words, for the log
   const CostModel& cost_model() const { return model_; }
 
  private:
-  bool in_shared_memory() const;  // whether an allreduce needs no message at all
   AllreduceOptions message_options() const;
+  void allreduce_by_messages(Buffer buffer, Reduction reduction, const Call& call,
+                             AllreduceOptions options);
   bool one_host() const { return by_host_.size() == 1; }
 
   template <typename Work>

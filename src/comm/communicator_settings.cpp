@@ -1,6 +1,6 @@
 // The settings of the communication: declared and read here.
+#include "base/error.h"
 #include "comm/communicator.h"
-#include "comm/topology.h"
 
 namespace renkei::comm {
 
@@ -18,6 +18,11 @@ void declare_settings(Settings& settings) {
                     .default_value = "",
                     .help = "order of the ranks on a ring, such as 0,2,1,3; by itself, ranks of a "
                             "host next to each other"});
+  settings.declare({.name = "comm.groups",
+                    .kind = SettingKind::text,
+                    .default_value = "",
+                    .help = "hosts behind one uplink, such as a1,a2;b1,b2: side by side on the "
+                            "ring, so that it crosses each uplink once"});
   settings.declare({.name = "comm.wire",
                     .kind = SettingKind::choice,
                     .default_value = "f32",
@@ -65,6 +70,11 @@ CommunicatorOptions communicator_options(const Settings& settings, int ranks) {
   options.algorithm = parse_algorithm(settings.text("comm.algorithm"));
   if (!settings.text("comm.ring").empty())
     options.ring_order = parse_ring_order(settings.text("comm.ring"), ranks);
+  if (!settings.text("comm.groups").empty())
+    options.host_groups = parse_host_groups(settings.text("comm.groups"));
+  if (!options.ring_order.empty() && !options.host_groups.empty())
+    throw Error(ErrorCode::usage, "comm.ring and comm.groups both say how the ring goes",
+                "give the order with comm.ring, or the groups and let the order follow");
   if (settings.text("comm.wire") == "f16") options.wire = DType::f16;
   if (settings.text("comm.wire") == "bf16") options.wire = DType::bf16;
   return options;

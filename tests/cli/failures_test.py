@@ -27,25 +27,6 @@ class Failures(Case):
             time.sleep(0.05)
         return process
 
-    def rank_pids(self, ranks):
-        """The processes of this test's job, by rank, from their environment."""
-        found = {}
-        for entry in os.listdir("/proc"):
-            if not entry.isdigit():
-                continue
-            try:
-                if os.readlink(f"/proc/{entry}/cwd") != os.path.realpath(self.path):
-                    continue
-                words = Path(f"/proc/{entry}/environ").read_text().split("\0")
-                variables = dict(word.split("=", 1) for word in words if "=" in word)
-            except (OSError, ValueError):
-                continue
-            rank = variables.get("OMPI_COMM_WORLD_RANK", variables.get("PMI_RANK"))
-            if rank is not None and os.readlink(f"/proc/{entry}/exe") == os.path.realpath(PROGRAM):
-                found[int(rank)] = int(entry)
-        self.assertEqual(sorted(found), list(range(ranks)))
-        return found
-
     def assert_all_gone(self, pids):
         """No rank is left behind; what only waits to be reaped is gone too."""
         def runs(pid):

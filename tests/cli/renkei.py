@@ -41,3 +41,22 @@ class Case(unittest.TestCase):
     def metrics(self, run_directory):
         lines = (Path(run_directory) / "metrics.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
+
+    def rank_pids(self, ranks):
+        """The processes of this test's job, by rank, from their environment."""
+        found = {}
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                if os.readlink(f"/proc/{entry}/cwd") != os.path.realpath(self.path):
+                    continue
+                words = Path(f"/proc/{entry}/environ").read_text().split("\0")
+                variables = dict(word.split("=", 1) for word in words if "=" in word)
+            except (OSError, ValueError):
+                continue
+            rank = variables.get("OMPI_COMM_WORLD_RANK", variables.get("PMI_RANK"))
+            if rank is not None and os.readlink(f"/proc/{entry}/exe") == os.path.realpath(PROGRAM):
+                found[int(rank)] = int(entry)
+        self.assertEqual(sorted(found), list(range(ranks)))
+        return found

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/error.h"
 
 namespace renkei::comm {
@@ -22,15 +24,12 @@ TEST(RingOrder, PutsTheRanksOfAHostSideBySide) {
 
 TEST(RingOrder, PutsTheHostsOfAGroupSideBySide) {
   const Hosts hosts = {"a1", "b1", "a2", "b2", "a1", "lone"};
-  const auto order =
-      ring_order(hosts, {{"a1", "A"}, {"a2", "A"}, {"b1", "B"}, {"b2", "B"}, {"other", "C"}});
+  const HostGroups groups = {{"b2", "b1"}, {"a1", "a2"}};
+  const auto order = ring_order(hosts, groups);
   EXPECT_THAT(order, ElementsAre(0, 4, 2, 1, 3, 5));
   EXPECT_EQ(host_crossings(order, hosts), 5);
-}
-
-TEST(RingOrder, DoesNotTakeAHostForAGroupOfTheSameName) {
-  EXPECT_THAT(ring_order(Hosts{"x", "b", "A", "b"}, {{"x", "A"}, {"b", "A"}}),
-              ElementsAre(0, 1, 3, 2));
+  EXPECT_EQ(group_crossings(order, hosts, groups), 3);
+  EXPECT_EQ(group_crossings(ring_order(hosts), hosts, groups), 5);
 }
 
 TEST(RingOrder, OfOneHostIsByRankAndCrossesNothing) {
@@ -62,6 +61,39 @@ TEST(RingOrder, SaysWhyItIsNoPermutation) {
   EXPECT_EQ(message("0,x,1"), "\"x\" in the ring \"0,x,1\" is no rank");
   EXPECT_EQ(message("0,1,"), "\"\" in the ring \"0,1,\" is no rank");
   EXPECT_THAT(message(""), HasSubstr("is no rank"));
+}
+
+// The message and the hint of a usage error.
+std::string told_by(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::usage);
+    return error.message + " / " + error.hint;
+  }
+  return "nothing was thrown";
+}
+
+TEST(HostGroups, AreWrittenAndReadBack) {
+  const HostGroups groups = parse_host_groups("a1, a2;b1 ;c");
+  EXPECT_THAT(groups, ElementsAre(ElementsAre("a1", "a2"), ElementsAre("b1"), ElementsAre("c")));
+  EXPECT_EQ(format_host_groups(groups), "a1,a2;b1;c");
+}
+
+TEST(HostGroups, SayWhatIsWrongWithThem) {
+  const auto parse = [](const char* text) { return told_by([&] { parse_host_groups(text); }); };
+  EXPECT_THAT(parse("a,b;b"), HasSubstr("the groups \"a,b;b\" name host b twice"));
+  EXPECT_THAT(parse("a,;b"), HasSubstr("have a host without a name"));
+  EXPECT_THAT(parse("a;"), HasSubstr("have a host without a name"));
+}
+
+TEST(HostGroups, NameOnlyHostsThatHaveRanks) {
+  const Hosts hosts = {"n1", "n2", "n1"};
+  check_host_groups({{"n2"}}, hosts);
+  EXPECT_EQ(told_by([&] {
+              check_host_groups({{"n1"}, {"m2"}}, hosts);
+            }),
+            "comm.groups names host m2, on which no rank runs / the hosts of this job are n1, n2");
 }
 
 TEST(RanksByHost, VisitsHostsInTheOrderOfTheRing) {

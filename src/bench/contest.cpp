@@ -1,0 +1,57 @@
+#include "bench/contest.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "timeline/recorder.h"
+
+namespace renkei::bench {
+namespace {
+
+using comm::Buffer;
+using comm::Call;
+using comm::Communicator;
+using comm::Reduction;
+
+// A round lasts about this long, so that the clock and one odd interruption do not decide it.
+constexpr double kRoundSeconds = 4e-3;
+constexpr int kMostRepetitions = 2000;
+
+double slowest(Communicator& communicator, double seconds, const Call& call) {
+  communicator.allreduce(Buffer(std::span(&seconds, 1)), Reduction::max, call);
+  return seconds;
+}
+
+// Seconds of one repetition; that of the slowest rank. The contestant before may have left threads
+// that are still busy and caches full of its own, so each begins with a few runs for itself.
+double time_once(Communicator& communicator, const Contestant& contestant, int repetitions,
+                 const Call& call) {
+  for (int i = 0; i < std::clamp(repetitions / 4, 1, 20); ++i) contestant.run();
+  communicator.barrier(call);
+  const double begin = now_seconds();
+  for (int i = 0; i < repetitions; ++i) contestant.run();
+  return slowest(communicator, now_seconds() - begin, call) / repetitions;
+}
+
+}  // namespace
+
+double Contestant::quantile_us(double q) const {
+  return timeline::quantile(seconds, q) * 1e6;
+}
+
+void time_interleaved(Communicator& communicator, std::vector<Contestant>& contestants, int rounds,
+                      const Call& call) {
+  std::vector<int> repetitions;
+  for (const Contestant& contestant : contestants) {
+    time_once(communicator, contestant, 1, call);  // warm up
+    const double estimate = std::max(time_once(communicator, contestant, 2, call), 1e-9);
+    repetitions.push_back(
+        static_cast<int>(std::clamp(kRoundSeconds / estimate, 1.0, double{kMostRepetitions})));
+  }
+  for (int round = 0; round < rounds; ++round)
+    for (size_t c = 0; c < contestants.size(); ++c)
+      contestants[c].seconds.push_back(
+          time_once(communicator, contestants[c], repetitions[c], call));
+}
+
+}  // namespace renkei::bench

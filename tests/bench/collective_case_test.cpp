@@ -1,0 +1,116 @@
+#include "bench/collective_case.h"
+
+#include <gtest/gtest.h>
+
+#include <list>
+
+#include "comm/thread_transport.h"
+
+namespace renkei::bench {
+namespace {
+
+using comm::Buffer;
+using comm::Collective;
+using comm::Communicator;
+using comm::DType;
+using comm::Transport;
+
+constexpr Collective kCollectives[] = {Collective::allreduce, Collective::reduce_scatter,
+                                       Collective::all_gather, Collective::broadcast,
+                                       Collective::all_to_all};
+constexpr DType kTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64};
+
+int64_t wrong_in(Communicator& communicator, Collective collective, DType dtype, bool shared,
+                 size_t count) {
+  std::vector<std::byte> own(count * comm::size_of(dtype)), other(own.size());
+  const Buffer buffer =
+      shared ? communicator.allocate(count, dtype) : Buffer(own.data(), count, dtype);
+  CollectiveCase subject(communicator, collective, buffer, {other.data(), count, dtype}, {});
+  const int64_t wrong = subject.count_wrong();
+  subject.run_from_other();
+  communicator.barrier({});
+  return wrong;
+}
+
+TEST(CollectiveCase, FindsNothingWrongWithOurCollectives) {
+  for (const int ranks : {1, 2, 3, 4})
+    comm::run_as_threads(ranks, [&](Transport& t) {
+      Communicator in_memory(t, {}), by_messages(t, {.shared_memory = false});
+      for (const Collective collective : kCollectives)
+        for (const DType dtype : kTypes)
+          for (const size_t count : {size_t{12}, size_t{12000}})
+            for (const bool shared : {true, false}) {
+              EXPECT_EQ(wrong_in(in_memory, collective, dtype, shared, count), 0)
+                  << name_of(collective) << ' ' << name_of(dtype);
+              EXPECT_EQ(wrong_in(by_messages, collective, dtype, shared, count), 0)
+                  << name_of(collective) << ' ' << name_of(dtype);
+            }
+    });
+}
+
+// Changes the first byte of every message that carries data.
+class Careless : public Transport {
+ public:
+  explicit Careless(Transport& transport) : transport_(transport) {}
+  int rank() const override { return transport_.rank(); }
+  int size() const override { return transport_.size(); }
+  const std::string& host(int rank) const override { return transport_.host(rank); }
+  comm::Request send(int to, std::span<const std::byte> bytes, int tag) override {
+    constexpr size_t kMostOfAnAgreement = 64;
+    if (bytes.size() <= kMostOfAnAgreement) return transport_.send(to, bytes, tag);
+    auto& changed = sent_.emplace_back(bytes.begin(), bytes.end());
+    changed[0] ^= std::byte{0x40};
+    return transport_.send(to, changed, tag);
+  }
+  comm::Request receive(int from, std::span<std::byte> bytes, int tag) override {
+    return transport_.receive(from, bytes, tag);
+  }
+  void wait(comm::Request& request, const comm::Call& call) override {
+    transport_.wait(request, call);
+  }
+
+ private:
+  Transport& transport_;
+  std::list<std::vector<std::byte>> sent_;
+};
+
+TEST(CollectiveCase, CountsWhatAFaultyNetworkChanges) {
+  comm::run_as_threads(2, [&](Transport& t) {
+    Careless careless(t);
+    Communicator communicator(
+        careless,
+        {.algorithm = comm::Algorithm::ring, .segment_bytes = 1 << 20, .shared_memory = false});
+    for (const DType dtype : kTypes) {
+      const auto wrong = [&](Collective collective) {
+        return wrong_in(communicator, collective, dtype, false, 1000);
+      };
+      // Two ranks send a message each; its first element is wrong where it arrives, and after an
+      // allreduce the wrong sum goes back as well.
+      EXPECT_EQ(wrong(Collective::reduce_scatter), 2);
+      EXPECT_EQ(wrong(Collective::all_gather), 2);
+      EXPECT_EQ(wrong(Collective::all_to_all), 2);
+      EXPECT_EQ(wrong(Collective::broadcast), 1);
+      EXPECT_GE(wrong(Collective::allreduce), 2);
+    }
+  });
+}
+
+TEST(CollectiveCase, KnowsTheFactorsOfTheBusBandwidth) {
+  comm::run_as_threads(4, [&](Transport& t) {
+    Communicator communicator(t, {});
+    float buffer = 0, other = 0;
+    const auto factor = [&](Collective collective) {
+      return CollectiveCase(communicator, collective, Buffer(std::span(&buffer, 1)),
+                            Buffer(std::span(&other, 1)), {})
+          .bus_factor();
+    };
+    EXPECT_DOUBLE_EQ(factor(Collective::allreduce), 1.5);
+    EXPECT_DOUBLE_EQ(factor(Collective::reduce_scatter), 0.75);
+    EXPECT_DOUBLE_EQ(factor(Collective::all_gather), 0.75);
+    EXPECT_DOUBLE_EQ(factor(Collective::all_to_all), 0.75);
+    EXPECT_DOUBLE_EQ(factor(Collective::broadcast), 1);
+  });
+}
+
+}  // namespace
+}  // namespace renkei::bench
