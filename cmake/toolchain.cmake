@@ -24,3 +24,8 @@ if(RENKEI_SANITIZE)
   add_compile_options(-fsanitize=${RENKEI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1)
   add_link_options(-fsanitize=${RENKEI_SANITIZE})
 endif()
+
+if(RENKEI_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()

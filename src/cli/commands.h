@@ -8,6 +8,7 @@ namespace renkei::cli {
 Command make_train_command();
 Command make_plan_command();
 Command make_bench_collectives_command();
+Command make_bench_data_command();
 Command make_data_synth_command();
 Command make_data_pack_command();
 Command make_data_info_command();

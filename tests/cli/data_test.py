@@ -175,6 +175,24 @@ class Data(Case):
             self.assertEqual(numpy.load(io.BytesIO(archive.extractfile(raw).read())).shape, (16, 16, 3))
         self.assertEqual(self.run_renkei("data", "verify", "small", "--decode").returncode, 0)
 
+    def test_bench_accounts_for_every_byte(self):
+        self.run_json("data", "synth", "shapes", "--images", 200, "--test-images", 0)
+        self.run_json("data", "pack", "shapes", "shards")
+        flags = ["--side", 16, "--batch", 20, "--threads", 2]
+        row = self.run_json("bench", "data", "shapes", "--epochs", 1, *flags)["rows"][0]
+        self.assertEqual(row["samples"], 200)
+        self.assertGreater(row["opens"], 0)
+        row = self.run_json("bench", "data", "shards", *flags, "--accelerator", "1ms")["rows"][0]
+        self.assertEqual(row["opens"], 0)  # shards are opened once, before
+        self.assertLess(row["read_amplification"], 1)  # the second epoch comes from the cache
+        self.assertTrue(0 < row["accelerator_utilisation"] <= 1)
+        rows = self.run_json("bench", "data", "shards", *flags, "--memory-limit", "4MiB",
+                             "--sizes", "50KiB:200KiB:*2")["rows"]
+        self.assertEqual(len(rows), 3)
+        self.assertLess(rows[0]["samples"], rows[2]["samples"])
+        self.assert_fails(2, "less than the 1 GiB of the sweep", "--sizes", "bench", "data",
+                          "shards", "--sizes", "1GiB", "--quiet")
+
     def test_what_is_no_data_set_is_one_sentence(self):
         (self.path / "empty").mkdir()
         (self.path / "cut.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))

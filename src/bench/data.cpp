@@ -1,0 +1,161 @@
+#include "bench/data.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <numeric>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "data/source/open_source.h"
+
+namespace renkei::bench {
+namespace {
+
+// "VmRSS" or "VmHWM", in bytes; 0 where the system does not tell.
+int64_t memory_of_process(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
+  return 0;
+}
+
+// So that VmHWM is the peak from here on.
+void forget_peak_memory() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  if (sorted.empty()) return 0;
+  const auto place = static_cast<size_t>(share * static_cast<double>(sorted.size()));
+  return sorted[std::min(sorted.size() - 1, place)];
+}
+
+void sleep_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// The rate at which the same threads decode samples that are already in memory, into batches of
+// their own: no loader can be faster.
+double measure_decoding(const data::Dataset& dataset, int threads, uint64_t seed) {
+  constexpr double kSeconds = 2;
+  constexpr int64_t kSamples = 256;
+  const data::Source& source = *dataset.source();
+  const data::Sampler sampler({.count = dataset.count(), .seed = seed});
+  std::vector<int64_t> samples;
+  std::vector<std::string> bytes;
+  for (int64_t i = 0; i < std::min(kSamples, dataset.count()); ++i) {
+    samples.push_back(sampler.sample(0, i));
+    bytes.push_back(source.read(samples.back()).bytes);
+  }
+  std::atomic<int64_t> next = 0;
+  const double begin = now_seconds();
+  {
+    std::vector<std::jthread> workers;
+    for (int i = 0; i < threads; ++i)
+      workers.emplace_back([&] {
+        const auto size = static_cast<size_t>(dataset.sample_size());
+        // As large as a batch, so that results go to memory as they do in training.
+        std::vector<float> batch(size * 64);
+        while (now_seconds() - begin < kSeconds) {
+          const int64_t turn = next++;
+          const auto which = static_cast<size_t>(turn) % samples.size();
+          const int64_t epoch = turn / static_cast<int64_t>(samples.size());
+          dataset.decode(samples[which], epoch, bytes[which],
+                         {batch.data() + static_cast<size_t>(turn % 64) * size, size});
+        }
+      });
+  }
+  return static_cast<double>(next) / (now_seconds() - begin);
+}
+
+struct Timing {
+  double seconds = 0;  // without the wait for the first batch
+  double compute_seconds = 0;
+  int64_t samples = 0;
+  std::vector<double> waits;
+};
+
+// One epoch; its first batch is there when the clock starts.
+Timing run_epoch(data::Loader& loader, int64_t epoch, int64_t steps, double seconds_per_sample) {
+  Timing timing;
+  auto batch = loader.load(epoch, 0);
+  const double begin = now_seconds();
+  for (int64_t step = 0; step < steps; ++step) {
+    if (step > 0) {
+      const double asked = now_seconds();
+      batch.reset();
+      batch = loader.load(epoch, step);
+      timing.waits.push_back(now_seconds() - asked);
+      timing.samples += batch->samples;
+    }
+    const double compute = seconds_per_sample * static_cast<double>(batch->samples);
+    if (compute > 0) sleep_for(compute);
+    timing.compute_seconds += compute;
+  }
+  // The first batch was not waited for, so it does not count; its computation does, unless there is
+  // none to hide behind.
+  timing.seconds = now_seconds() - begin;
+  std::ranges::sort(timing.waits);
+  return timing;
+}
+
+}  // namespace
+
+const std::vector<Accelerator>& known_accelerators() {
+  static const std::vector<Accelerator> accelerators{
+      {"v100", 0.195 / 64}, {"a100", 0.435 / 400}, {"h100", 0.224 / 400}};
+  return accelerators;
+}
+
+DataRow measure_data(const DataOptions& options) {
+  const auto storage = data::open_storage(options.source, options.storage);
+  const data::SourceImages dataset(
+      data::open_source(storage, {.path = options.source, .threads = options.loader.threads}),
+      {.transform = options.transform, .seed = options.seed});
+  const data::Source& source = *dataset.source();
+  DataRow row{.source = options.source,
+              .format = std::string(source.format()),
+              .samples = dataset.count(),
+              .memory_limit_bytes = options.loader.memory_bytes};
+  if (options.most_samples > 0) row.samples = std::min(row.samples, options.most_samples);
+  for (int64_t sample = 0; sample < row.samples; ++sample)
+    row.dataset_bytes += source.locate(sample).length;
+  if (options.bare_decoding)
+    row.decode_samples_per_second = measure_decoding(dataset, options.loader.threads, options.seed);
+
+  const int64_t memory_before = memory_of_process("VmRSS");
+  forget_peak_memory();
+  const data::Sampler sampler(
+      {.count = row.samples, .global_batch = options.batch, .seed = options.seed});
+  data::LoaderOptions loader_options = options.loader;
+  loader_options.epochs = options.epochs;
+  data::Loader loader(dataset, sampler, loader_options);
+  const int64_t steps = options.most_steps > 0
+                            ? std::min(options.most_steps, sampler.steps_per_epoch())
+                            : sampler.steps_per_epoch();
+  for (int64_t epoch = 0; epoch + 1 < options.epochs; ++epoch)
+    run_epoch(loader, epoch, sampler.steps_per_epoch(), 0);
+
+  const int64_t opens = storage->counters().opens, read = storage->counters().bytes;
+  const int64_t used = loader.statistics().bytes;
+  const Timing timing = run_epoch(loader, options.epochs - 1, steps, options.seconds_per_sample);
+  row.epoch_seconds = timing.seconds;
+  row.samples_per_second = static_cast<double>(timing.samples) / timing.seconds;
+  row.mb_per_second = row.samples_per_second * static_cast<double>(row.dataset_bytes) /
+                      static_cast<double>(row.samples) / 1e6;
+  if (options.seconds_per_sample > 0) row.utilisation = timing.compute_seconds / timing.seconds;
+  row.opens = storage->counters().opens - opens;
+  const auto bytes_used = static_cast<double>(loader.statistics().bytes - used);
+  row.read_amplification =
+      bytes_used > 0 ? static_cast<double>(storage->counters().bytes - read) / bytes_used : 0;
+  row.wait_p50_us = quantile(timing.waits, 0.5) * 1e6;
+  row.wait_p99_us = quantile(timing.waits, 0.99) * 1e6;
+  row.peak_memory_bytes = std::max<int64_t>(0, memory_of_process("VmHWM") - memory_before);
+  return row;
+}
+
+}  // namespace renkei::bench

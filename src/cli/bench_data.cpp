@@ -1,0 +1,208 @@
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "base/version.h"
+#include "bench/data.h"
+#include "cli/commands.h"
+#include "cli/data_sources.h"
+#include "data/loader/loader_settings.h"
+#include "report/table.h"
+
+namespace renkei::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> sources;
+  std::string accelerator = "none";
+  std::string sizes;
+  std::string memory_limit;
+  int64_t batch = 256, steps = 0, epochs = 2;
+  int side = 224;
+  bool decode = false;
+};
+
+double seconds_per_sample(const std::string& accelerator, int64_t batch) {
+  if (accelerator == "none") return 0;
+  for (const bench::Accelerator& known : bench::known_accelerators())
+    if (known.name == accelerator) return known.seconds_per_sample;
+  return parse_duration(accelerator) / static_cast<double>(batch);
+}
+
+std::vector<bench::DataRow> measure(const Invocation& invocation, const Flags& flags) {
+  const Settings& settings = invocation.settings;
+  bench::DataOptions options{
+      .batch = flags.batch,
+      .epochs = flags.epochs,
+      .most_steps = flags.steps,
+      .seconds_per_sample = seconds_per_sample(flags.accelerator, flags.batch),
+      .bare_decoding = flags.decode,
+      .seed = static_cast<uint64_t>(settings.integer("run.seed"))};
+  options.transform = {.height = flags.side,
+                       .width = flags.side,
+                       .crop = data::Crop::random,
+                       .flip = true,
+                       .mean = {0.485f, 0.456f, 0.406f},
+                       .deviation = {0.229f, 0.224f, 0.225f}};
+  options.loader = data::loader_options(settings, 0);
+  if (const auto threads = settings.integer_unless_auto("run.threads"))
+    options.loader.threads = static_cast<int>(*threads);
+  options.storage.direct = settings.boolean("data.direct");
+  if (!flags.memory_limit.empty()) {
+    options.loader.memory_bytes = parse_size(flags.memory_limit);
+    options.storage.direct = true;  // or else the page cache of the system would be memory, too
+  }
+  std::vector<bench::DataRow> rows;
+  for (const std::string& source : flags.sources) {
+    options.source = source;
+    const auto add = [&] {
+      if (!invocation.quiet) fmt::print(stderr, "{} …\n", source);
+      rows.push_back(bench::measure_data(options));
+    };
+    options.most_samples = 0;
+    if (flags.sizes.empty()) {
+      add();
+      continue;
+    }
+    const OpenedSources opened = open_sources(invocation, source);
+    const int64_t all = opened.train->count();
+    int64_t bytes = 0;
+    for (int64_t sample = 0; sample < all; ++sample) bytes += opened.train->locate(sample).length;
+    for (const int64_t size : parse_sweep(flags.sizes)) {
+      if (size > bytes)
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} has {}, less than the {} of the sweep", source,
+                                format_size(bytes), format_size(size)),
+                    "shorten --sizes, or make a larger data set: renkei data synth --shards");
+      options.most_samples = std::max<int64_t>(
+          1, static_cast<int64_t>(static_cast<double>(size) / static_cast<double>(bytes) *
+                                  static_cast<double>(all)));
+      add();
+    }
+  }
+  return rows;
+}
+
+std::string table_of(const std::vector<bench::DataRow>& rows) {
+  using report::Align;
+  report::Table table({{"source"},
+                       {"data", Align::right},
+                       {"memory", Align::right},
+                       {"samples/s", Align::right},
+                       {"MB/s", Align::right},
+                       {"us/sample", Align::right},
+                       {"util", Align::right},
+                       {"opens", Align::right},
+                       {"read/used", Align::right},
+                       {"wait p50", Align::right},
+                       {"p99 us", Align::right},
+                       {"peak", Align::right},
+                       {"decode/s", Align::right}});
+  for (const bench::DataRow& row : rows)
+    table.add_row(
+        {row.source, format_size(row.dataset_bytes), format_size(row.memory_limit_bytes),
+         fmt::format("{:.0f}", row.samples_per_second), fmt::format("{:.1f}", row.mb_per_second),
+         fmt::format("{:.0f}", 1e6 / row.samples_per_second),
+         row.utilisation ? fmt::format("{:.1f} %", *row.utilisation * 100) : "",
+         format_count(row.opens), fmt::format("{:.2f}", row.read_amplification),
+         fmt::format("{:.0f}", row.wait_p50_us), fmt::format("{:.0f}", row.wait_p99_us),
+         format_size(row.peak_memory_bytes),
+         row.decode_samples_per_second > 0 ? fmt::format("{:.0f}", row.decode_samples_per_second)
+                                           : ""});
+  return table.text();
+}
+
+// What ResNet-50 on each accelerator needs of this data, beside what was measured.
+std::string demand_of(const bench::DataRow& row) {
+  std::string text = "\nResNet-50 on one accelerator needs\n";
+  const double bytes = static_cast<double>(row.dataset_bytes) / static_cast<double>(row.samples);
+  for (const bench::Accelerator& accelerator : bench::known_accelerators()) {
+    const double rate = 1 / accelerator.seconds_per_sample;
+    text += fmt::format("  {:<6}{:>6.0f} samples/s  {:>7.1f} MB/s\n", accelerator.name, rate,
+                        rate * bytes / 1e6);
+  }
+  return text;
+}
+
+nlohmann::json json_of(const bench::DataRow& row) {
+  nlohmann::json json{{"source", row.source},
+                      {"format", row.format},
+                      {"samples", row.samples},
+                      {"dataset_bytes", row.dataset_bytes},
+                      {"memory_limit_bytes", row.memory_limit_bytes},
+                      {"epoch_seconds", row.epoch_seconds},
+                      {"samples_per_second", row.samples_per_second},
+                      {"mb_per_second", row.mb_per_second},
+                      {"accelerator_utilisation", nullptr},
+                      {"opens", row.opens},
+                      {"read_amplification", row.read_amplification},
+                      {"wait_p50_us", row.wait_p50_us},
+                      {"wait_p99_us", row.wait_p99_us},
+                      {"peak_memory_bytes", row.peak_memory_bytes},
+                      {"decode_samples_per_second", row.decode_samples_per_second},
+                      {"peers", nlohmann::json::object()},
+                      {"ratio", nullptr}};
+  if (row.utilisation) json["accelerator_utilisation"] = *row.utilisation;
+  return json;
+}
+
+int run(Invocation& invocation, const Flags& flags) {
+  const std::vector<bench::DataRow> rows = measure(invocation, flags);
+  if (!invocation.json) {
+    fmt::print("{}", table_of(rows));
+    if (flags.accelerator == "none") fmt::print("{}", demand_of(rows.front()));
+    return 0;
+  }
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& row : rows) list.push_back(json_of(row));
+  fmt::print("{}\n", nlohmann::json{{"command", invocation.command},
+                                    {"version", kVersion},
+                                    {"ranks", 1},
+                                    {"hosts", 1},
+                                    {"threads_per_rank", threads_of(invocation.settings)},
+                                    {"rows", list}}
+                         .dump(2));
+  return 0;
+}
+
+}  // namespace
+
+Command make_bench_data_command() {
+  const auto flags = std::make_shared<Flags>();
+  return {.name = "bench data",
+          .summary = "how fast data arrives, and whether an accelerator would wait for it",
+          .sections = {},
+          .add_flags =
+              [flags](CLI::App& app) {
+                app.add_option("sources", flags->sources, "data sets of images")->required();
+                app.add_option("--accelerator", flags->accelerator,
+                               "emulate ResNet-50 on a v100, a100 or h100, or a time per batch; "
+                               "none takes batches as they come")
+                    ->capture_default_str();
+                app.add_option("--batch", flags->batch, "samples in a batch")
+                    ->capture_default_str()
+                    ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+                app.add_option("--side", flags->side, "random crops are resized to this")
+                    ->capture_default_str()
+                    ->check(CLI::Range(8, 4096));
+                app.add_option("--epochs", flags->epochs, "the last one is measured")
+                    ->capture_default_str()
+                    ->check(CLI::Range(int64_t{1}, int64_t{1000}));
+                app.add_option("--steps", flags->steps, "measure this many steps; 0: the epoch")
+                    ->capture_default_str();
+                app.add_option("--memory-limit", flags->memory_limit,
+                               "memory of the loader, with reads past the page cache");
+                app.add_option("--sizes", flags->sizes,
+                               "use the first part of the data set, of these sizes: a sweep");
+                app.add_flag("--decode", flags->decode,
+                             "also measure decoding without a loader, for comparison");
+              },
+          .run = [flags](Invocation& invocation) { return run(invocation, *flags); }};
+}
+
+}  // namespace renkei::cli
