@@ -11,10 +11,10 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // Bounds on the slowest stage grow by this factor.
-constexpr double kBoundStep = 1.06;
+constexpr double kBoundStep = 1.04;
 // With a bound of c, only numbers of stages up to this often total / c are of interest: more stages
 // would be found with a smaller bound.
-constexpr double kSlack = 2;
+constexpr double kSlack = 3;
 
 // A stage between two marks on some devices, without what depends on its place in the pipeline.
 struct Entry {
@@ -167,6 +167,7 @@ class Recurrence {
     latency_.assign(size, kInfinite);
     next_.resize(size);
     latency_[place(0, table.marks() - 1, 0)] = 0;
+    first_reached_ = table.marks() - 1;
     for (int k = 1; k <= most_stages; ++k) fill(k);
   }
 
@@ -198,21 +199,23 @@ class Recurrence {
   }
 
   void fill(int k) {
+    size_t first_reached = table_.marks() - 1;
     for (size_t from = 0; from + 1 < table_.marks(); ++from) {
       // What comes before must still fit into the stages, or units of devices, that are left.
       if (table_.seconds_before(from) > bound_ * (parts_ - k)) break;
       for (int units = 1; units <= table_.choices(); ++units)
-        for (size_t to = from + 1; to < table_.marks(); ++to) {
-          if (options_.uniform && latency_[place(k - 1, to, 0)] == kInfinite) continue;
+        for (size_t to = std::max(from + 1, first_reached_); to < table_.marks(); ++to) {
           const double seconds = table_.seconds(from, to, units, k);
           if (seconds > bound_) {
             if (table_.linear()) break;  // a longer stage takes even longer
             continue;
           }
+          first_reached = std::min(first_reached, from);
           extend(k, from, to, units,
                  seconds + (to + 1 < table_.marks() ? table_.transfer(to, units) : 0));
         }
     }
+    first_reached_ = first_reached;
   }
 
   void extend(int k, size_t from, size_t to, int units, double seconds) {
@@ -230,6 +233,7 @@ class Recurrence {
   const SplitOptions& options_;
   double bound_;
   int parts_;
+  size_t first_reached_;  // by the stages so far: no mark before it has a finite latency
   std::vector<double> latency_;
   std::vector<Step> next_;
 };

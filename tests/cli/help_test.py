@@ -5,7 +5,7 @@ from renkei import SOURCE, Case
 
 class Help(Case):
     def test_every_command_has_help(self):
-        for words in (("--help",), ("help",), ("train", "--help"), ("help", "train"),
+        for words in (("--help",), ("help",), ("train", "--help"), ("help", "train"), ("plan", "--help"),
                       ("data", "synth", "--help"), ("help", "data", "synth")):
             done = self.run_renkei(*words)
             self.assertEqual(done.returncode, 0, done.stderr)
