@@ -111,11 +111,12 @@ void expect_choice(const CommunicatorOptions& options, const std::string& name,
                    for (size_t c = 1; c < candidates.size(); ++c)
                      EXPECT_FALSE(candidates[c].chosen) << candidates[c].name;
                    // Each that is possible gives the sum.
+                   const Buffer part = buffer.part(0, 4099);
                    for (const Candidate& candidate : candidates) {
                      if (!candidate.possible) continue;
-                     std::ranges::fill(elements_of<float>(buffer), 1.0f);
-                     communicator.allreduce_by(candidate, buffer, Reduction::sum, {});
-                     EXPECT_TRUE(std::ranges::all_of(elements_of<float>(buffer), [&](float value) {
+                     std::ranges::fill(elements_of<float>(part), 1.0f);
+                     communicator.allreduce_by(candidate, part, Reduction::sum, {});
+                     EXPECT_TRUE(std::ranges::all_of(elements_of<float>(part), [&](float value) {
                        return value == static_cast<float>(t.size());
                      })) << candidate.name;
                      communicator.barrier({});
