@@ -6,8 +6,8 @@ namespace renkei::data {
 
 MemoryImages preload_images(const Source& source, const PreloadOptions& options) {
   std::vector<std::string> class_names = source.class_names();
-  for (int64_t label = static_cast<int64_t>(class_names.size()); label < source.classes(); ++label)
-    class_names.push_back(std::to_string(label));
+  const auto classes = static_cast<size_t>(source.classes());
+  while (class_names.size() < classes) class_names.push_back(std::to_string(class_names.size()));
   MemoryImages images(source.count(), options.height, options.width, std::move(class_names));
   parallel_for(
       images.count(), options.threads,

@@ -217,10 +217,6 @@ class Hdf5Source : public Source {
 
 std::unique_ptr<Source> open_hdf5_source(const Storage& storage,
                                          const ArraySourceOptions& options) {
-  if (options.path.starts_with("s3://"))
-    throw Error(ErrorCode::usage,
-                fmt::format("{}: HDF5 files are read from disks only", options.path),
-                "copy it: renkei data stage, or pack it: renkei data pack");
   auto bytes = storage.open(options.path);
   const std::lock_guard lock(library_mutex());
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // our errors name the file, its stack does not

@@ -7,7 +7,7 @@
 namespace renkei::data {
 
 struct OpenOptions {
-  std::string path;  // a file or a directory, or s3://bucket/prefix
+  std::string path;  // a file or a directory
   Part part = Part::train;
   std::string input = "auto";  // names of arrays, for npz and HDF5
   std::string label = "auto";

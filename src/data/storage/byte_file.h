@@ -16,8 +16,8 @@ struct IoCounters {
   std::atomic<int64_t> bytes = 0;
 };
 
-// Something whose bytes can be read at any offset, by many threads at once: a local file, an object
-// in S3. It is opened once and its size does not change.
+// Something whose bytes can be read at any offset, by many threads at once. It is opened once and
+// its size does not change.
 class ByteFile {
  public:
   ByteFile(std::string name, int64_t size) : name_(std::move(name)), size_(size) {}

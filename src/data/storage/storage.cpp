@@ -6,7 +6,8 @@ namespace renkei::data {
 
 std::shared_ptr<const Storage> open_storage(std::string_view path, const StorageOptions& options) {
   if (path.starts_with("s3://"))
-    throw Error(ErrorCode::usage, fmt::format("{} is object storage", path), "copy it to a disk");
+    throw Error(ErrorCode::usage, fmt::format("{}: object storage can't be read yet", path),
+                "copy the data set to a file system");
   return std::make_shared<LocalStorage>(options);
 }
 

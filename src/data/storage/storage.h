@@ -1,5 +1,5 @@
-// Where data sets live: a file system, or S3-compatible object storage. Paths are complete in both,
-// "/data/train" or "s3://bucket/train".
+// Where data sets live. Sources know nothing else of it, so that another kind of storage is one
+// more class beside LocalStorage.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ class Storage {
   std::shared_ptr<IoCounters> counters_ = std::make_shared<IoCounters>();
 };
 
-// For the kind of place that `path` names.
+// For the kind of place that `path` names; a usage Error for object storage (s3://…).
 std::shared_ptr<const Storage> open_storage(std::string_view path,
                                             const StorageOptions& options = {});
 
