@@ -5,4 +5,5 @@ cd "$(dirname "$0")/.."
 tools/setup.sh tools/packages-bench.txt
 bench/collectives.py --ranks 2
 bench/collectives.py --ranks 4 --sizes '64KiB:64MiB:*4'
+bench/planning.py
 [ "$(id -u)" -eq 0 ] && bench/network.py || echo "bench/network.py needs root"
