@@ -5,5 +5,8 @@ cd "$(dirname "$0")/.."
 tools/setup.sh tools/packages-bench.txt
 bench/collectives.py --ranks 2
 bench/collectives.py --ranks 4 --sizes '64KiB:64MiB:*4'
+bench/training.py
+bench/training.py --ranks 1 --threads 2 --peers eager --models alexnet,resnet50,inception_v3,vgg16
 bench/data.py
+bench/planning.py
 [ "$(id -u)" -eq 0 ] && bench/network.py || echo "bench/network.py needs root"

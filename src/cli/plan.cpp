@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -139,17 +139,24 @@ void write_files(const PlanReport& report, const Options& options) {
                         svg_drawing(report.evaluation, report.plan.shape()));
 }
 
-int run(Invocation& invocation, const Options& options) {
-  const plan::Problem problem = make_problem(invocation, options);
-  plan::SearchOptions search_options = make_search_options(invocation, options, problem);
+// The progress is gone from the terminal before the result is printed.
+plan::SearchResult search_with_progress(const plan::Objective& objective,
+                                        plan::SearchOptions options, bool quiet) {
   report::Progress progress(report::progress_on_stderr());
-  if (!invocation.quiet)
-    search_options.progress = [&](const plan::SearchProgress& state) {
+  if (!quiet)
+    options.progress = [&](const plan::SearchProgress& state) {
       progress.update({.label = state.doing, .done = state.done, .total = state.total});
     };
+  return search(objective, options);
+}
+
+int run(Invocation& invocation, const Options& options) {
+  const plan::Problem problem = make_problem(invocation, options);
+  const plan::SearchOptions search_options = make_search_options(invocation, options, problem);
   const schedule::ScheduledSteps steps;
   const plan::Objective objective(problem, steps);
-  const plan::SearchResult result = search(objective, search_options);
+  const plan::SearchResult result =
+      search_with_progress(objective, search_options, invocation.quiet);
   if (!result.best) nothing_fits(problem, steps, search_options, result);
 
   const plan::Shape shape = result.best->layout.shape();

@@ -13,9 +13,7 @@ namespace renkei::cli {
 namespace {
 
 using plan::Evaluated;
-using plan::Layout;
 using plan::StageMemory;
-using plan::StageTimes;
 
 std::string size_text(double bytes) {
   return format_size(static_cast<int64_t>(bytes));

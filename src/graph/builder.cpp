@@ -88,6 +88,55 @@ ValueIndex Builder::pointwise(const std::string& name, const std::string& kind,
              .saves_output = saves_output});
 }
 
+ValueIndex Builder::conv(ValueIndex from, const ConvOptions& options) {
+  const int64_t elements = options.out * options.pixels * options.pixels;
+  const auto count = static_cast<double>(elements);
+  const ParameterIndex weight =
+      parameter(options.name + ".weight", options.in * options.out * options.taps);
+  ValueIndex x = op({.name = options.name,
+                     .kind = "conv2d",
+                     .inputs = {from},
+                     .parameters = {weight},
+                     .elements = elements,
+                     .flops = 2 * count * static_cast<double>(options.in * options.taps),
+                     .saves = {from}});
+  if (options.norm) {
+    const std::string name = options.name + ".norm";
+    const std::vector<ParameterIndex> parameters{
+        parameter(name + ".weight", options.out), parameter(name + ".bias", options.out),
+        parameter(name + ".running_mean", options.out, false),
+        parameter(name + ".running_var", options.out, false)};
+    x = op({.name = name,
+            .kind = "batch_norm",
+            .inputs = {x},
+            .parameters = parameters,
+            .elements = elements,
+            .flops = 4 * count,
+            .saves = {x}});
+  }
+  return options.relu ? pointwise(options.name + ".relu", "relu", {x}, elements, true) : x;
+}
+
+ValueIndex Builder::pool(const std::string& name, ValueIndex from, int64_t elements,
+                         int64_t window) {
+  return op({.name = name,
+             .kind = "pool",
+             .inputs = {from},
+             .elements = elements,
+             .flops = static_cast<double>(elements * window),
+             .saves = {from}});
+}
+
+ValueIndex Builder::cross_entropy(ValueIndex scores, ValueIndex target, int64_t elements) {
+  return op({.name = "loss",
+             .kind = "cross_entropy",
+             .inputs = {scores, target},
+             .elements = 1,
+             .flops = 5 * static_cast<double>(elements),
+             .saves = {scores},
+             .scalar = true});
+}
+
 Graph Builder::finish(ValueIndex output) {
   graph_.outputs = {output};
   check_and_sort(graph_, graph_.name);

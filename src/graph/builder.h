@@ -1,6 +1,5 @@
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -37,6 +36,19 @@ class Builder {
   // An op without parameters on every element.
   ValueIndex pointwise(const std::string& name, const std::string& kind,
                        std::vector<ValueIndex> from, int64_t elements, bool saves_output);
+
+  // Convolution without bias, batch norm and ReLU where they are wanted; images are square.
+  struct ConvOptions {
+    std::string name;
+    int64_t in, out;  // channels
+    int64_t taps;     // of the kernel: 9 for 3 × 3
+    int64_t pixels;   // of the output's side
+    bool norm = true, relu = true;
+  };
+  ValueIndex conv(ValueIndex from, const ConvOptions& options);
+  ValueIndex pool(const std::string& name, ValueIndex from, int64_t elements, int64_t window);
+  // The loss: one number.
+  ValueIndex cross_entropy(ValueIndex scores, ValueIndex target, int64_t elements);
 
   Graph finish(ValueIndex output);
 

@@ -39,6 +39,9 @@ Graph resnet(const ResnetOptions& options);
 // VGG with 16 layers (Simonyan and Zisserman, 2014): a chain with most parameters at its end.
 Graph vgg16(int64_t batch);
 
+// Inception-v3 (Szegedy et al., 2015) without its auxiliary classifier: branches that join.
+Graph inception_v3(int64_t batch);
+
 // The MLP of RaNNC's tutorial: `layers` square layers with ReLU.
 Graph mlp(int64_t hidden, int64_t layers, int64_t batch);
 
@@ -52,7 +55,8 @@ struct RandomGraphOptions {
 Graph random_graph(const RandomGraphOptions& options, Random& random);
 
 // A network by name and "key=value" dimensions: bert (layers, hidden, sequence, …), resnet50,
-// resnet101, resnet152 (widen, image), vgg16, mlp (layers, hidden). Usage Error for others.
+// resnet101, resnet152 (widen, image), inception_v3, vgg16, mlp (layers, hidden). Usage Error for
+// others.
 struct NamedDimension {
   std::string key;
   int64_t value;

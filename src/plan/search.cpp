@@ -17,7 +17,7 @@ namespace renkei::plan {
 namespace {
 
 constexpr size_t kEvaluated = 64;     // proposals that are evaluated with all schedules
-constexpr size_t kRefined = 12;        // of which so many are refined
+constexpr size_t kRefined = 12;       // of which so many are refined
 constexpr size_t kRejected = 8;       // alternatives that are told
 constexpr int kMostStages = 128;      // that dynamic programming proposes
 constexpr int kMostUnits = 16;        // of devices that it divides freely

@@ -19,6 +19,7 @@ TEST(Synthetic, NetworksHaveTheParametersOfTheOriginals) {
   EXPECT_EQ(trainable_count(resnet({})), 25'557'032);
   EXPECT_EQ(trainable_count(resnet({.blocks = {3, 8, 36, 3}})), 60'192'808);
   EXPECT_EQ(trainable_count(vgg16(1)), 138'357'544 - 4224);  // its convolutions have no bias here
+  EXPECT_EQ(trainable_count(inception_v3(1)), 23'834'568);
   EXPECT_EQ(trainable_count(mlp(512, 10, 1)), 2'626'560);
   const double bert =
       static_cast<double>(trainable_count(transformer({.layers = 96, .hidden = 2048})));

@@ -7,11 +7,7 @@
 namespace renkei::plan {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kGraphs = 100;  // sanitizers slow the enumeration down twentyfold
-#else
-constexpr int kGraphs = 1000;
-#endif
+constexpr int kGraphs = test::kSanitized ? 100 : 1000;
 
 struct Case {
   Problem problem;

@@ -8,6 +8,7 @@
 #include "schedule/validate.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/base/thrown_error.h"
+#include "tests/base/wrong_types.h"
 #include "tests/plan/problems.h"
 
 namespace renkei::plan {
@@ -116,31 +117,9 @@ TEST(PlanFile, RefusesRanksThatAreNotThere) {
   EXPECT_EQ(error.hint, "start it with -n 4, or make a plan for 3 devices");
 }
 
-// Every field in turn becomes something else: a plan or an Error, never anything worse.
 TEST(PlanFile, SurvivesWrongTypesEverywhere) {
-  const nlohmann::json good = to_json(Planned().plan);
-  const std::vector<nlohmann::json> wrong = {nullptr,
-                                             -1,
-                                             0,
-                                             1e300,
-                                             "text",
-                                             true,
-                                             nlohmann::json::array({1}),
-                                             nlohmann::json::object(),
-                                             18446744073709551615u,
-                                             2147483648,
-                                             0.5};
-  const nlohmann::json flat = good.flatten();
-  for (const auto& [path, ignored] : flat.items())
-    for (const nlohmann::json& value : wrong) {
-      nlohmann::json json = good;
-      json[nlohmann::json::json_pointer(path)] = value;
-      try {
-        plan_from_json(json, "p.json");
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code, ErrorCode::data) << path << ": " << error.message;
-      }
-    }
+  test::survives_wrong_types(to_json(Planned().plan),
+                             [](const nlohmann::json& json) { plan_from_json(json, "p.json"); });
 }
 
 }  // namespace

@@ -8,6 +8,13 @@
 
 namespace renkei::test {
 
+// Sanitizers slow a search down ten- to twentyfold: the large tests do less then.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // Nodes with two devices each; the second half of the nodes has slower devices when `mixed`.
 inline cluster::Description small_cluster(int nodes, bool mixed) {
   cluster::Description machine{.name = "small"};

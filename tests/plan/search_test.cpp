@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "plan/remedy.h"
 #include "schedule/evaluate.h"
 #include "tests/plan/baselines.h"
@@ -28,6 +30,7 @@ void expect_best_of_all_rules(const Problem& problem) {
   const double found = result.best ? result.best->seconds : std::numeric_limits<double>::infinity();
   EXPECT_LE(result.lower_bound_seconds, found);
   const auto choices = micro_batch_choices(problem.batch, options);
+  std::string gains;
   for (const test::Baseline& baseline :
        {test::equal_parameters(objective, choices), test::equal_times(objective, choices),
         test::pipedream(objective, choices), test::rannc(objective)}) {
@@ -38,12 +41,18 @@ void expect_best_of_all_rules(const Problem& problem) {
       if (evaluated.fits()) best = std::min(best, evaluated.seconds);
     }
     EXPECT_LE(found, best * (1 + 1e-9)) << baseline.name;
+    gains += fmt::format(" {:.2f} |", best / found);
   }
+  // The table of docs/plan.md.
+  if (std::getenv("RENKEI_PRINT_GAINS"))
+    fmt::print("| {} | {} |{} {} |\n", problem.graph.name, problem.devices.size(), gains,
+               result.best ? describe(result.best->layout) : "nothing fits");
 }
 
 TEST(Search, IsNeverWorseThanPublishedRules) {
-  for (const std::string name : {"resnet50", "vgg16", "bert"})
+  for (const std::string name : {"resnet50", "vgg16", "inception_v3", "bert"})
     for (const int devices : {2, 3, 4, 6, 8, 16}) {
+      if (test::kSanitized && devices > 3) break;
       SCOPED_TRACE(fmt::format("{} on {} devices", name, devices));
       Problem problem = network_problem(name, devices, 12 * devices);
       expect_best_of_all_rules(problem);
