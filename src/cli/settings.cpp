@@ -5,7 +5,9 @@
 #include "cli/training_data.h"
 #include "comm/communicator.h"
 #ifdef RENKEI_HAVE_TORCH
+#include "model/compute_options.h"
 #include "model/network.h"
+#include "optim/settings.h"
 #include "run/trainer.h"
 #endif
 
@@ -21,6 +23,8 @@ Settings declare_all_settings() {
   declare_data_settings(settings);
 #ifdef RENKEI_HAVE_TORCH
   run::declare_settings(settings);
+  optim::declare_settings(settings);
+  model::declare_compute_settings(settings);
 #endif
   comm::declare_settings(settings);
   return settings;

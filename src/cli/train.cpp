@@ -13,7 +13,9 @@
 #include "cli/train_output.h"
 #include "cli/training_data.h"
 #include "cluster/failure_notes.h"
+#include "model/compute_options.h"
 #include "run/device.h"
+#include "run/memory.h"
 #include "run/trainer.h"
 
 namespace renkei::cli {
@@ -59,7 +61,9 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   const plan::Plan plan = plan::data_parallel_plan(
       plan::infer_batch_sizes(run::batch_request(settings), transport.size()));
 
+  run::install_memory_pools();
   run::set_threads(context.threads);
+  model::compute_options() = model::compute_options(settings);
   const auto network =
       model::make_network(settings, static_cast<uint64_t>(settings.integer("run.seed")));
   const TrainingData data = open_training_data(
@@ -123,7 +127,7 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
 Command make_train_command() {
   return {.name = "train",
           .summary = "train a network on this machine or, under mpirun or srun, on many",
-          .sections = {"model", "data", "train", "comm"},
+          .sections = {"model", "data", "train", "optim", "compute", "comm"},
           .run = [](Invocation& invocation) {
             // Mistakes are found before any rank is started, and told once.
             plan::infer_batch_sizes(run::batch_request(invocation.settings),

@@ -46,10 +46,12 @@ void TrainOutput::on_step(const run::StepReport& report) {
   metrics_.append(nlohmann::json{{"step", report.step},
                                  {"epoch", report.epoch},
                                  {"loss", report.loss},
+                                 {"learning_rate", report.learning_rate},
                                  {"samples", report.samples},
                                  {"seconds", report.seconds}}
                       .dump());
   tensorboard_.scalar("train/loss", report.step, report.loss);
+  tensorboard_.scalar("train/learning_rate", report.step, report.learning_rate);
   const double rate = static_cast<double>(report.samples) / report.seconds;
   tensorboard_.scalar("train/samples_per_second", report.step, rate);
   if (progress_)

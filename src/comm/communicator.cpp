@@ -83,6 +83,32 @@ void Communicator::recorded(std::string_view name, const Call& call, Buffer buff
   recorder_.leave(sequence);
 }
 
+std::optional<Buffer> Communicator::allocate_once(size_t count, DType dtype) {
+  if (!shared_) return {};
+  // Every rank has a part of the window; only the pages of the first are ever touched.
+  return shared_->copy_of(0, shared_->allocate(count, dtype, {.operation = "allocation"}));
+}
+
+bool Communicator::peers_can_read(const Buffer& mine) const {
+  return in_shared_memory() && shared_->owns(mine);
+}
+
+std::vector<const std::byte*> Communicator::meet(Buffer mine, const Call& call) {
+  std::vector<const std::byte*> copies;
+  recorded("allreduce", call, mine, [&](const Call& named) {
+    shared_->meet(mine, named);
+    for (int local = 0; local < shared_->local_size(); ++local)
+      copies.push_back(shared_->copy_of(local, mine).data);
+  });
+  return copies;
+}
+
+void Communicator::local_barrier(const Call& call) {
+  if (!shared_) return;
+  recorded("barrier", call, Buffer(nullptr, 0, DType::u8),
+           [&](const Call& named) { shared_->barrier(named); });
+}
+
 bool Communicator::in_shared_memory() const {
   // It sums in rank order, which is what reproducible means.
   return one_host() && shared_ && options_.algorithm == Algorithm::automatic;
@@ -95,6 +121,12 @@ AllreduceOptions Communicator::message_options() const {
           .ring_order = options_.ring_order,
           .wire = options_.wire,
           .reproducible = options_.reproducible};
+}
+
+void Communicator::local_allreduce(Buffer buffer, Reduction reduction, const Call& call) {
+  if (!shared_) return;
+  recorded("allreduce on the host", call, buffer,
+           [&](const Call& named) { shared_->allreduce(buffer, reduction, named); });
 }
 
 void Communicator::allreduce(Buffer buffer, Reduction reduction, const Call& call) {

@@ -41,6 +41,24 @@ class Communicator {
   // All ranks together, with the same count. Lives as long as the communicator. Zero at first.
   Buffer allocate(size_t count, DType dtype);
 
+  // Like allocate(), but the ranks of a host get the same memory, once: what one writes, all have
+  // after the next barrier. Null without shared memory.
+  std::optional<Buffer> allocate_once(size_t count, DType dtype);
+
+  // Whether the ranks can read each other's part of this memory: all are on one host, the buffer
+  // comes from allocate(), and no algorithm is prescribed.
+  bool peers_can_read(const Buffer& mine) const;
+  // Waits until all ranks are here with the same part of the same allocation, and returns where
+  // each rank has it, in rank order. Only if peers_can_read().
+  std::vector<const std::byte*> meet(Buffer mine, const Call& call);
+
+  // This rank's place among those of its host that share memory: 0 of 1 without.
+  int local_rank() const { return shared_ ? shared_->local_rank() : 0; }
+  int local_size() const { return shared_ ? shared_->local_size() : 1; }
+  // Among them; nothing to do where there is one.
+  void local_barrier(const Call& call);
+  void local_allreduce(Buffer buffer, Reduction reduction, const Call& call);
+
   // All ranks end with the same bits.
   void allreduce(Buffer buffer, Reduction reduction, const Call& call);
   void broadcast(Buffer buffer, int root, const Call& call);

@@ -233,6 +233,15 @@ void SharedMemory::reduce_scatter(Buffer buffer, Reduction reduction, const Call
   barrier_->arrive_and_wait(call);
 }
 
+void SharedMemory::meet(Buffer buffer, const Call& call) {
+  const Location location = must_find(buffer, OperationKind::allreduce);
+  barrier_->enter({.kind = OperationKind::allreduce,
+                   .dtype = buffer.dtype,
+                   .count = buffer.count,
+                   .place = location.place},
+                  call);
+}
+
 void SharedMemory::all_gather(Buffer buffer, const Call& call) {
   const Location location = must_find(buffer, OperationKind::all_gather);
   if (local_size() == 1) return;

@@ -56,6 +56,8 @@ class SharedMemory {
   // For shared buffers. Every rank's chunk goes to all ranks.
   void all_gather(Buffer buffer, const Call& call = {});
 
+  // A barrier at which all ranks must come with the same part of the same allocation.
+  void meet(Buffer buffer, const Call& call = {});
   void barrier(const Call& call = {}) { barrier_->enter({}, call); }
 
  private:

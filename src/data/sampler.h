@@ -32,6 +32,7 @@ class Sampler {
  public:
   explicit Sampler(const SamplerOptions& options);
 
+  const SamplerOptions& options() const { return options_; }
   int64_t steps_per_epoch() const;
   Slice batch(int64_t step) const;  // of all ranks together; `step` counts within the epoch
   Slice slice(int64_t step, int rank) const;

@@ -35,7 +35,7 @@ torch::Tensor AlexNet::forward(torch::Tensor input) {
   input = layers::flatten(layers::adaptive_avg_pool(input, 6));
   input = layers::linear_relu(torch::dropout(input, dropout_, is_training()), linears_[0]);
   input = layers::linear_relu(torch::dropout(input, dropout_, is_training()), linears_[1]);
-  return linears_[2](input);
+  return layers::linear(input, linears_[2]);
 }
 
 std::vector<NetworkDescription> alexnet_networks() {

@@ -1,6 +1,7 @@
 // The layers that the convolutional networks are written with. Each is one call per fused unit
 // (convolution + batch normalisation + addition + ReLU), so that a fast kernel can take its place;
-// what a layer means is its plain Torch form in layers.cpp.
+// what a layer means is its plain Torch form in layers.cpp, which compute.blocked_layout=false
+// brings back.
 //
 // The modules stay Torch's own, so parameters have the names, shapes and initial values that
 // PyTorch gives them. Between layers an image tensor may be in a layout that only these functions
@@ -37,6 +38,7 @@ Tensor global_avg_pool(const Tensor& input);       // N × C
 Tensor concat(const std::vector<Tensor>& inputs);  // along the channels
 Tensor flatten(const Tensor& input);               // N × (C H W)
 
+Tensor linear(const Tensor& input, torch::nn::Linear& linear);
 Tensor linear_relu(const Tensor& input, torch::nn::Linear& linear);
 
 }  // namespace renkei::model::layers

@@ -1,5 +1,7 @@
 #include "model/lenet.h"
 
+#include "model/layers.h"
+
 namespace renkei::model {
 
 LeNet::LeNet(int64_t classes)
@@ -11,10 +13,10 @@ LeNet::LeNet(int64_t classes)
       fc3_(register_module("fc3", torch::nn::Linear(84, classes))) {}
 
 torch::Tensor LeNet::forward(torch::Tensor input) {
-  input = torch::max_pool2d(torch::relu(conv1_(input)), 2);
-  input = torch::max_pool2d(torch::relu(conv2_(input)), 2);
-  input = torch::relu(fc1_(input.flatten(1)));
-  return fc3_(torch::relu(fc2_(input)));
+  input = layers::max_pool(layers::conv_relu(input, conv1_), {.kernel = 2, .stride = 2});
+  input = layers::max_pool(layers::conv_relu(input, conv2_), {.kernel = 2, .stride = 2});
+  input = layers::linear_relu(layers::flatten(input), fc1_);
+  return layers::linear(layers::linear_relu(input, fc2_), fc3_);
 }
 
 std::vector<NetworkDescription> lenet_networks() {

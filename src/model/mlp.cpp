@@ -1,5 +1,7 @@
 #include "model/mlp.h"
 
+#include "model/layers.h"
+
 namespace renkei::model {
 
 Mlp::Mlp(int64_t hidden, int64_t layers) : hidden_(hidden) {
@@ -9,11 +11,8 @@ Mlp::Mlp(int64_t hidden, int64_t layers) : hidden_(hidden) {
 }
 
 torch::Tensor Mlp::forward(torch::Tensor input) {
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    if (i > 0) input = torch::relu(input);
-    input = layers_[i]->forward(input);
-  }
-  return input;
+  for (size_t i = 0; i + 1 < layers_.size(); ++i) input = layers::linear_relu(input, layers_[i]);
+  return layers::linear(input, layers_.back());
 }
 
 std::vector<NetworkDescription> mlp_networks() {

@@ -89,7 +89,7 @@ torch::Tensor ResNet::forward(torch::Tensor input) {
   input = layers::conv_bn_relu(input, conv_, bn_);
   input = layers::max_pool(input, {.kernel = 3, .stride = 2, .padding = 1});
   for (const auto& block : blocks_) input = block->forward(input);
-  return linear_(layers::global_avg_pool(input));
+  return layers::linear(layers::global_avg_pool(input), linear_);
 }
 
 std::vector<NetworkDescription> resnet_networks() {

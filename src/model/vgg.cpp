@@ -69,7 +69,7 @@ torch::Tensor Vgg::forward(torch::Tensor input) {
   input = layers::flatten(layers::adaptive_avg_pool(input, 7));
   for (size_t i = 0; i < 2; ++i)
     input = torch::dropout(layers::linear_relu(input, linears_[i]), dropout_, is_training());
-  return linears_[2](input);
+  return layers::linear(input, linears_[2]);
 }
 
 std::vector<NetworkDescription> vgg_networks() {

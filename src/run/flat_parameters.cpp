@@ -2,6 +2,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "model/gradient_sink.h"
 
 namespace renkei::run {
 namespace {
@@ -14,7 +15,7 @@ int64_t padded(int64_t count) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module, const Allocate& allocate_gradients) {
+FlatParameters::FlatParameters(torch::nn::Module& module, const FlatMemory& memory) {
   int64_t total = 0;
   for (const auto& named : module.named_parameters()) {
     if (named.value().scalar_type() != torch::kFloat32)
@@ -24,20 +25,40 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const Allocate& alloca
     slots_.push_back({named.value(), total, named.value().numel()});
     total += padded(named.value().numel());
   }
-  values_ = torch::zeros({total});
-  gradients_ = allocate_gradients
-                   ? torch::from_blob(allocate_gradients(static_cast<size_t>(total)), {total})
-                   : torch::empty({total});
-  gradients_.zero_();
+  const auto allocate = [total](const Allocate& where) {
+    return where ? torch::from_blob(where(static_cast<size_t>(total)), {total})
+                 : torch::zeros({total});
+  };
+  values_ = allocate(memory.values);
+  gradients_ = allocate(memory.gradients);
 
   for (Slot& slot : slots_) {
     const auto shape = slot.parameter.sizes();
     torch::Tensor place = values_.narrow(0, slot.offset, slot.count).view(shape);
-    place.copy_(slot.parameter.detach());
+    if (memory.fill_values) place.copy_(slot.parameter.detach());
     slot.parameter.set_data(place);
     // A gradient that is there already is added to in place, so it stays a view.
     slot.parameter.mutable_grad() = gradients_.narrow(0, slot.offset, slot.count).view(shape);
+    model::GradientSink::of_this_thread().add(slot.parameter, gradient_of(slot));
   }
+}
+
+FlatParameters::~FlatParameters() {
+  for (const Slot& slot : slots_) model::GradientSink::of_this_thread().remove(slot.parameter);
+}
+
+void FlatParameters::begin_step() {
+  auto& sink = model::GradientSink::of_this_thread();
+  sink.begin_step();
+  for (Slot& slot : slots_) {
+    slot.zeroed = !sink.written_before(slot.parameter);
+    if (slot.zeroed) std::fill_n(gradient_of(slot), slot.count, 0.0f);
+  }
+}
+
+void FlatParameters::settle(const Slot& slot) {
+  if (!slot.zeroed && !model::GradientSink::of_this_thread().written(slot.parameter))
+    std::fill_n(gradient_of(slot), slot.count, 0.0f);
 }
 
 std::string FlatParameters::checksum() const {

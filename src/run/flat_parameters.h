@@ -12,21 +12,30 @@
 
 namespace renkei::run {
 
+// Zeroed memory of so many floats, which must stay for as long as the network is used. Where
+// gradients lie decides how fast they are reduced; values may be shared with other ranks.
+using Allocate = std::function<float*(size_t count)>;
+struct FlatMemory {
+  Allocate values = {};  // none: the memory is the network's own
+  Allocate gradients = {};
+  bool fill_values = true;  // false: another rank writes the values to the memory
+};
+
 class FlatParameters {
  public:
-  // Memory for the gradients, of at least so many floats; where they lie decides how fast they are
-  // reduced. It must stay for as long as the network is trained.
-  using Allocate = std::function<float*(size_t count)>;
-
   // Where a parameter lies in the flat buffers.
   struct Slot {
     torch::Tensor parameter;
     int64_t offset = 0;
     int64_t count = 0;
+    bool zeroed = false;  // in this step
   };
 
   // Moves the parameters of `module` into the flat buffer; the module keeps working as before.
-  explicit FlatParameters(torch::nn::Module& module, const Allocate& allocate_gradients = {});
+  explicit FlatParameters(torch::nn::Module& module, const FlatMemory& memory = {});
+  ~FlatParameters();
+  FlatParameters(const FlatParameters&) = delete;
+  FlatParameters& operator=(const FlatParameters&) = delete;
 
   const std::vector<Slot>& slots() const { return slots_; }
 
@@ -35,12 +44,18 @@ class FlatParameters {
   std::span<float> value_span() { return as_span(values_); }
   std::span<float> gradient_span() { return as_span(gradients_); }
 
-  void zero_gradients() { gradients_.zero_(); }
+  // Makes the gradients ready for a step: zeroes them, but for those that kernels of ours will
+  // replace (model/gradient_sink.h).
+  void begin_step();
+  // To be called before gradients of a parameter are reduced: those of a parameter that no kernel
+  // has replaced in this step, though it did so in the last one, become zero.
+  void settle(const Slot& slot);
 
   // A hash of the bytes of all parameters, in order; the padding does not count.
   std::string checksum() const;
 
  private:
+  float* gradient_of(const Slot& slot) { return gradients_.data_ptr<float>() + slot.offset; }
   static std::span<float> as_span(torch::Tensor& flat) {
     return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};
   }

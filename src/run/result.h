@@ -22,6 +22,7 @@ struct StepReport {
   int64_t step = 0, steps = 0;    // over all epochs
   int64_t samples = 0;            // in this step, over all ranks
   double loss = 0;
+  double learning_rate = 0;
   double seconds = 0;
 };
 

@@ -8,8 +8,7 @@
 #include "model/network.h"
 #include "run/batch_loader.h"
 #include "run/flat_parameters.h"
-#include "run/gradient_reducer.h"
-#include "run/sgd.h"
+#include "run/parameter_updater.h"
 #include "schedule/schedule.h"
 #include "timeline/recorder.h"
 
@@ -27,21 +26,25 @@ class StepExecutor {
     model::Objective objective;
     BatchLoader& loader;
     FlatParameters& parameters;
-    Sgd& optimizer;
-    GradientReducer& reducer;
+    ParameterUpdater& updater;
     comm::Communicator& communicator;
     timeline::Recorder& recorder;
+    uint64_t seed;
     double timeout_seconds;
   };
   explicit StepExecutor(Parts parts) : parts_(parts) {}
 
-  // `epoch` and `step_in_epoch` say which samples, `step` counts on over all epochs.
-  StepResult run(const std::vector<schedule::Task>& tasks, int64_t epoch, int64_t step_in_epoch,
-                 int64_t step);
+  struct Position {
+    int64_t epoch, step_in_epoch;  // which samples
+    int64_t step;                  // counts on over all epochs
+  };
+  StepResult run(const std::vector<schedule::Task>& tasks, const Position& position,
+                 double learning_rate);
 
  private:
   struct Step;
   void execute(const schedule::Task& task, Step& state);
+  void seed_micro_batch(const schedule::Task& task, const Step& state);
 
   Parts parts_;
 };

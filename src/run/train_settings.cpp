@@ -1,4 +1,6 @@
-// The settings of a training run: declared and read here.
+// The settings of a training run: declared and read here. Those of the update, train.lr among them,
+// are declared in optim/settings.cpp.
+#include "optim/settings.h"
 #include "run/trainer.h"
 
 namespace renkei::run {
@@ -33,38 +35,41 @@ void declare_settings(Settings& settings) {
                     .low = 1,
                     .high = 1e15,
                     .flag = "--steps"});
-  settings.declare({.name = "train.lr",
-                    .kind = SettingKind::real,
-                    .default_value = "0.01",
-                    .help = "learning rate",
-                    .low = 0,
-                    .high = 1e6});
-  settings.declare({.name = "train.momentum",
-                    .kind = SettingKind::real,
-                    .default_value = "0",
-                    .help = "momentum of the gradient descent",
-                    .low = 0,
-                    .high = 1});
-  settings.declare({.name = "train.weight_decay",
-                    .kind = SettingKind::real,
-                    .default_value = "0",
-                    .help = "weight decay (L2)",
-                    .low = 0,
-                    .high = 1e6});
+  settings.declare({.name = "train.batch_norm",
+                    .kind = SettingKind::choice,
+                    .default_value = "rank",
+                    .help =
+                        "statistics of batch normalisation: of each rank, synchronised over all "
+                        "ranks, or of each rank without moving averages (last)",
+                    .choices = {"rank", "synchronised", "last"}});
 }
 
+namespace {
+
+model::BatchNormMode batch_norm_mode(const std::string& name) {
+  if (name == "synchronised") return model::BatchNormMode::synchronised;
+  if (name == "last") return model::BatchNormMode::last;
+  return model::BatchNormMode::rank;
+}
+
+}  // namespace
+
 TrainOptions train_options(const Settings& settings) {
+  const double timeout = settings.seconds("comm.timeout");
   return {.epochs = settings.integer("train.epochs"),
           .steps = settings.integer_unless_auto("train.steps"),
           .seed = static_cast<uint64_t>(settings.integer("run.seed")),
-          .sgd = {.learning_rate = settings.real("train.lr"),
-                  .momentum = settings.real("train.momentum"),
-                  .weight_decay = settings.real("train.weight_decay")},
-          .reducer = {.bucket_bytes =
-                          static_cast<size_t>(settings.size_unless_auto("comm.bucket").value_or(0)),
-                      .overlap = settings.boolean("comm.overlap"),
-                      .timeout_seconds = settings.seconds("comm.timeout")},
-          .timeout_seconds = settings.seconds("comm.timeout")};
+          .learning_rate = optim::schedule_options(settings),
+          .update = {.bucket_bytes =
+                         static_cast<size_t>(settings.size_unless_auto("comm.bucket").value_or(0)),
+                     .overlap = settings.boolean("comm.overlap"),
+                     .timeout_seconds = timeout,
+                     .optimizer = optim::optimizer_options(settings),
+                     .clip_norm = optim::clip_norm(settings),
+                     .loss_scale = optim::loss_scale_options(settings),
+                     .vectors_decay = optim::vectors_decay(settings)},
+          .batch_norm = batch_norm_mode(settings.text("train.batch_norm")),
+          .timeout_seconds = timeout};
 }
 
 plan::BatchRequest batch_request(const Settings& settings) {

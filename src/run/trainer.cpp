@@ -8,17 +8,77 @@
 namespace renkei::run {
 namespace {
 
-void broadcast_initial_state(const TrainJob& job, FlatParameters& parameters,
-                             const TrainOptions& options) {
-  job.communicator.broadcast(comm::Buffer(parameters.value_span()), 0,
-                             {.operation = "broadcast of the initial parameters",
-                              .timeout_seconds = options.timeout_seconds});
-  for (torch::Tensor& buffer : job.network.buffers()) {
-    auto* bytes = static_cast<std::byte*>(buffer.data_ptr());
-    job.communicator.broadcast(comm::Buffer(std::span(bytes, buffer.nbytes())), 0,
-                               {.operation = "broadcast of the initial buffers",
-                                .timeout_seconds = options.timeout_seconds});
+// The flat parameters of this rank, with the values of rank 0. The ranks of a host that can share
+// memory share the values.
+struct InitialState {
+  std::unique_ptr<FlatParameters> parameters;
+  bool values_are_shared;
+};
+
+InitialState make_initial_state(const TrainJob& job, const TrainOptions& options) {
+  comm::Communicator& communicator = job.communicator;
+  const auto call = [&](std::string_view operation) {
+    return comm::Call{.operation = operation, .timeout_seconds = options.timeout_seconds};
+  };
+  // Parameters first travel as they are in the network: ranks that share memory would get in each
+  // other's way.
+  for (torch::Tensor& parameter : job.network.parameters())
+    communicator.broadcast(comm::Buffer(std::span(parameter.data_ptr<float>(),
+                                                  static_cast<size_t>(parameter.numel()))),
+                           0, call("broadcast of the initial parameters"));
+  for (torch::Tensor& buffer : job.network.buffers())
+    communicator.broadcast(
+        comm::Buffer(std::span(static_cast<std::byte*>(buffer.data_ptr()), buffer.nbytes())), 0,
+        call("broadcast of the initial buffers"));
+
+  const auto as_floats = [](const comm::Buffer& buffer) {
+    return reinterpret_cast<float*>(buffer.data);
+  };
+  FlatMemory memory;
+  memory.gradients = [&](size_t count) {
+    return as_floats(communicator.allocate(count, comm::DType::f32));
+  };
+  const bool shared = communicator.local_size() > 1;
+  if (shared) {
+    memory.values = [&](size_t count) {
+      return as_floats(*communicator.allocate_once(count, comm::DType::f32));
+    };
+    memory.fill_values = communicator.local_rank() == 0;
   }
+  InitialState state{std::make_unique<FlatParameters>(job.network, memory), shared};
+  communicator.local_barrier(call("begin of training"));
+  return state;
+}
+
+// Running statistics differ from rank to rank; before they are used they become their mean.
+void average_buffers(const TrainJob& job, const comm::Call& call) {
+  const auto ranks = static_cast<float>(job.communicator.transport().size());
+  if (ranks == 1) return;
+  std::vector<float> flat;
+  const auto for_floats = [&](auto action) {
+    for (torch::Tensor& buffer : job.network.buffers())
+      if (buffer.scalar_type() == torch::kFloat32 && buffer.is_contiguous())
+        action(buffer.data_ptr<float>(), buffer.numel());
+  };
+  for_floats(
+      [&](float* values, int64_t count) { flat.insert(flat.end(), values, values + count); });
+  if (flat.empty()) return;
+  job.communicator.allreduce(comm::Buffer(std::span(flat)), comm::Reduction::sum, call);
+  const float* next = flat.data();
+  for_floats([&](float* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) values[i] = *next++ / ranks;
+  });
+}
+
+// Ranks that normalise together must all have samples in every step.
+void check_synchronised_batches(const data::Sampler& sampler, int64_t steps) {
+  for (const int64_t step : {int64_t{0}, sampler.steps_per_epoch() - 1})
+    if (step < steps && sampler.batch(step).size() < sampler.options().ranks)
+      throw Error(ErrorCode::usage,
+                  fmt::format("synchronised batch normalisation needs samples on every rank, and "
+                              "step {} of an epoch has {} for {} ranks",
+                              step, sampler.batch(step).size(), sampler.options().ranks),
+                  "use another batch, or --set train.batch_norm=rank");
 }
 
 // Tells communication from waiting, which takes the times of all ranks.
@@ -36,39 +96,51 @@ void separate_waiting(const TrainJob& job, std::vector<timeline::StepTimes>& ste
 
 TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& observer) {
   const comm::Transport& transport = job.communicator.transport();
-  FlatParameters parameters(job.network, [&](size_t count) {
-    return reinterpret_cast<float*>(job.communicator.allocate(count, comm::DType::f32).data);
-  });
-  broadcast_initial_state(job, parameters, options);
+  const InitialState initial = make_initial_state(job, options);
+  FlatParameters& parameters = *initial.parameters;
 
-  GradientReducer reducer(parameters, job.communicator, options.reducer);
-  Sgd optimizer(options.sgd);
-  BatchLoader loader(job.train_data,
-                     data::Sampler({.count = job.train_data.count(),
-                                    .global_batch = job.plan.batch.global,
-                                    .ranks = transport.size(),
-                                    .seed = options.seed}),
-                     transport.rank());
+  const data::Sampler sampler({.count = job.train_data.count(),
+                               .global_batch = job.plan.batch.global,
+                               .ranks = transport.size(),
+                               .seed = options.seed});
+  BatchLoader loader(job.train_data, sampler, transport.rank());
+  const int64_t per_epoch = loader.steps_per_epoch();
+  const int64_t steps = options.steps.value_or(options.epochs * per_epoch);
+
+  UpdateOptions update = options.update;
+  model::BatchNormPolicy& batch_norm = model::batch_norm_policy();
+  batch_norm.mode = options.batch_norm;
+  if (options.batch_norm == model::BatchNormMode::synchronised) {
+    check_synchronised_batches(sampler, steps);
+    // Its exchanges come in the middle of backward, where the reducer's thread would be in the way.
+    update.overlap = false;
+    batch_norm.sum_over_ranks = [&](std::span<double> sums) {
+      job.communicator.allreduce(comm::Buffer(sums), comm::Reduction::sum,
+                                 {.operation = "statistics of batch normalisation",
+                                  .timeout_seconds = options.timeout_seconds});
+    };
+  }
+  ParameterUpdater updater(parameters, initial.values_are_shared, job.communicator, update);
   timeline::Recorder recorder;
   StepExecutor executor({.network = job.network,
                          .objective = job.objective,
                          .loader = loader,
                          .parameters = parameters,
-                         .optimizer = optimizer,
-                         .reducer = reducer,
+                         .updater = updater,
                          .communicator = job.communicator,
                          .recorder = recorder,
+                         .seed = options.seed,
                          .timeout_seconds = options.timeout_seconds});
   const auto tasks = schedule::make_schedule(job.plan, transport.rank());
-
-  const int64_t per_epoch = loader.steps_per_epoch();
-  const int64_t steps = options.steps.value_or(options.epochs * per_epoch);
+  const optim::RunLength run{
+      .steps_per_epoch = per_epoch, .steps = steps, .batch = job.plan.batch.global};
   TrainResult result{.parameters = model::count_parameters(job.network),
                      .steps = steps,
                      .epochs = (steps + per_epoch - 1) / per_epoch};
   for (int64_t step = 0; step < steps; ++step) {
     const int64_t epoch = step / per_epoch;
-    const StepResult done = executor.run(tasks, epoch, step % per_epoch, step);
+    const double learning_rate = optim::learning_rate(options.learning_rate, run, step);
+    const StepResult done = executor.run(tasks, {epoch, step % per_epoch, step}, learning_rate);
     if (step == 0) result.loss_first = done.loss;
     result.loss_last = done.loss;
     result.samples += done.samples;
@@ -78,8 +150,13 @@ TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& ob
                       .steps = steps,
                       .samples = done.samples,
                       .loss = done.loss,
+                      .learning_rate = learning_rate,
                       .seconds = recorder.steps().back().seconds});
     const bool epoch_ends = (step + 1) % per_epoch == 0 || step + 1 == steps;
+    if (epoch_ends)
+      average_buffers(job, {.operation = "mean of the running statistics",
+                            .step = step,
+                            .timeout_seconds = options.timeout_seconds});
     if (epoch_ends && job.held_out) {
       result.evaluation = evaluate(
           job.network, job.objective, *job.held_out, job.communicator,

@@ -11,11 +11,12 @@
 #include "base/settings.h"
 #include "comm/communicator.h"
 #include "data/dataset.h"
+#include "model/batch_norm_policy.h"
 #include "model/network.h"
+#include "optim/learning_rate.h"
 #include "plan/plan.h"
-#include "run/gradient_reducer.h"
+#include "run/parameter_updater.h"
 #include "run/result.h"
-#include "run/sgd.h"
 
 namespace renkei::run {
 
@@ -23,8 +24,9 @@ struct TrainOptions {
   int64_t epochs = 1;
   std::optional<int64_t> steps;  // overrides the epochs
   uint64_t seed = 1;
-  SgdOptions sgd;
-  ReducerOptions reducer;
+  optim::ScheduleOptions learning_rate;
+  UpdateOptions update;
+  model::BatchNormMode batch_norm = model::BatchNormMode::rank;
   double timeout_seconds = 300;
 };
 

@@ -10,6 +10,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "model/compute_options.h"
 #include "model/network.h"
 #include "model/weights.h"
 #include "run/device.h"
@@ -68,7 +69,9 @@ int drive(int count, char** words) {
   run::set_threads(1);
   Settings settings;
   model::declare_settings(settings);
+  model::declare_compute_settings(settings);
   for (int i = 4; i < count; ++i) settings.set_assignment(words[i], "command line");
+  model::compute_options() = model::compute_options(settings);
   const auto network = model::make_network(settings, 1);
   model::NamedTensors result;
   const std::string weights = words[2];

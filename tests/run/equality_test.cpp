@@ -84,7 +84,9 @@ TEST(DataParallel, LeavesTheSameBitsAsOneProcessWithTheSameMicroBatches) {
   const Case test{.dataset = dataset,
                   .make_network = [] { return std::make_shared<model::Mlp>(24, 3); },
                   .batch = 8,
-                  .options = {.epochs = 3, .sgd = {.learning_rate = 0.1, .momentum = 0.9}}};
+                  .options = {.epochs = 3,
+                              .learning_rate = {.learning_rate = 0.1},
+                              .update = {.optimizer = {.momentum = 0.9}}}};
   for (const int ranks : {2, 4}) {
     const Outcome one = train_with(test, 1, ranks);
     const Outcome many = train_with(test, ranks, 1);
@@ -99,10 +101,12 @@ TEST(DataParallel, OverlapDoesNotChangeABit) {
   Case test{.dataset = dataset,
             .make_network = [] { return std::make_shared<model::Mlp>(64, 6); },
             .batch = 12,
-            .options = {.steps = 20, .sgd = {.learning_rate = 0.05, .momentum = 0.9}}};
-  test.options.reducer.bucket_bytes = 20'000;  // several buckets
+            .options = {.steps = 20,
+                        .learning_rate = {.learning_rate = 0.05},
+                        .update = {.optimizer = {.momentum = 0.9}}}};
+  test.options.update.bucket_bytes = 20'000;  // several buckets
   const Outcome overlapped = train_with(test, 3, 2);
-  test.options.reducer.overlap = false;
+  test.options.update.overlap = false;
   EXPECT_EQ(train_with(test, 3, 2).result.checksum, overlapped.result.checksum);
 }
 
@@ -111,7 +115,9 @@ TEST(DataParallel, EqualsOneProcessForAnyNumberOfRanks) {
   const Case test{.dataset = dataset,
                   .make_network = [] { return std::make_shared<model::Mlp>(64, 4); },
                   .batch = 12,
-                  .options = {.steps = 20, .sgd = {.learning_rate = 0.05, .momentum = 0.9}}};
+                  .options = {.steps = 20,
+                              .learning_rate = {.learning_rate = 0.05},
+                              .update = {.optimizer = {.momentum = 0.9}}}};
   const Outcome one = train_with(test, 1, 1);
   EXPECT_LT(one.losses.back(), one.losses.front());
   for (const int ranks : {2, 3, 4})
@@ -132,7 +138,7 @@ TEST(DataParallel, EvaluatesEverySampleOnceWhateverTheRanks) {
                   .held_out = &held_out,
                   .make_network = [] { return std::make_shared<model::LeNet>(10); },
                   .batch = 12,
-                  .options = {.epochs = 1, .sgd = {.learning_rate = 0.05}}};
+                  .options = {.epochs = 1, .learning_rate = {.learning_rate = 0.05}}};
   const Outcome one = train_with(test, 1, 1);
   for (const int ranks : {2, 3}) {
     const Outcome many = train_with(test, ranks, 1);

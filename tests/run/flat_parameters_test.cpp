@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/compute_options.h"
 #include "model/lenet.h"
 #include "model/mlp.h"
 
@@ -27,9 +28,38 @@ TEST(FlatParameters, GradientsOfTwoBackwardsAddUpInTheFlatBuffer) {
   EXPECT_GT(once.abs().max().item<float>(), 0);
   network.forward(input).sum().backward();
   EXPECT_TRUE(torch::allclose(flat.gradients(), once * 2));
-  flat.zero_gradients();
-  for (const torch::Tensor& parameter : network.parameters())
-    EXPECT_EQ(parameter.grad().abs().max().item<float>(), 0);
+  flat.begin_step();
+  network.forward(input).sum().backward();
+  EXPECT_TRUE(torch::equal(flat.gradients(), once));
+}
+
+TEST(FlatParameters, GradientsOfAStepWithoutBackwardAreZero) {
+  for (const bool direct : {true, false}) {
+    model::compute_options().direct_gradients = direct;
+    model::Mlp network(7, 2);
+    FlatParameters flat(network);
+    network.forward(torch::randn({3, 7})).sum().backward();
+    EXPECT_GT(flat.gradients().abs().max().item<float>(), 0);
+    flat.begin_step();
+    for (const auto& slot : flat.slots()) flat.settle(slot);
+    EXPECT_EQ(flat.gradients().abs().max().item<float>(), 0);
+  }
+  model::compute_options() = {};
+}
+
+TEST(FlatParameters, GradientsAreTheSameWrittenDirectlyOrByAutograd) {
+  torch::manual_seed(1);
+  model::Mlp network(7, 2);
+  FlatParameters flat(network);
+  const torch::Tensor input = torch::randn({3, 7});
+  network.forward(input).sum().backward();
+  const torch::Tensor direct = flat.gradients().clone();
+  flat.begin_step();
+  for (const auto& slot : flat.slots()) flat.settle(slot);
+  model::compute_options().direct_gradients = false;
+  network.forward(input).sum().backward();
+  model::compute_options() = {};
+  EXPECT_TRUE(torch::equal(flat.gradients(), direct));
 }
 
 TEST(FlatParameters, ParametersFollowTheFlatBufferAndStartOnCacheLines) {

@@ -1,0 +1,52 @@
+// Convolutions in blocked layout by oneDNN's kernels. Weights and their gradients stay in PyTorch's
+// plain layout [out][in][kernel height][kernel width] outside; reordering them costs little beside
+// the images.
+#pragma once
+
+#include <compare>
+#include <memory>
+
+#include "compute/blocked.h"
+
+namespace renkei::compute {
+
+struct ConvolutionShape {
+  int64_t batch = 0, in_channels = 0, height = 0, width = 0;
+  int64_t out_channels = 0, kernel_height = 0, kernel_width = 0;
+  int64_t stride = 1, padding_height = 0, padding_width = 0;
+
+  int64_t out_height() const { return (height + 2 * padding_height - kernel_height) / stride + 1; }
+  int64_t out_width() const { return (width + 2 * padding_width - kernel_width) / stride + 1; }
+  ImageShape input() const { return {batch, in_channels, height, width}; }
+  ImageShape output() const { return {batch, out_channels, out_height(), out_width()}; }
+  // The input stays plain where its channels do not fill a block: the pictures themselves.
+  bool input_is_blocked() const { return input().can_be_blocked(); }
+  double flops() const;  // of the forward direction
+
+  auto operator<=>(const ConvolutionShape&) const = default;
+};
+
+// How a gradient goes into memory that may hold one already.
+enum class Write { replace, add };
+
+// The kernels for one shape, made once and kept: use convolution_for().
+class Convolution {
+ public:
+  explicit Convolution(const ConvolutionShape& shape);
+  ~Convolution();
+
+  // `bias` may be null. With `relu`, negative results become 0.
+  void forward(const float* input, const float* weights, const float* bias, bool relu,
+               float* output);
+  void backward_input(const float* output_gradient, const float* weights, float* input_gradient);
+  void backward_weights(const float* input, const float* output_gradient, Write write,
+                        float* weight_gradient);
+
+ private:
+  struct Kernels;
+  std::unique_ptr<Kernels> kernels_;
+};
+
+Convolution& convolution_for(const ConvolutionShape& shape);
+
+}  // namespace renkei::compute

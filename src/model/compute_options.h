@@ -1,0 +1,21 @@
+// Which fast ways of computing are on. Each can be switched off, and then Torch's own does the same
+// work: that is the reference in the tests, and the way to find out what is at fault.
+#pragma once
+
+#include "base/settings.h"
+
+namespace renkei::model {
+
+struct ComputeOptions {
+  bool blocked_layout = true;    // images stay in blocks of 8 channels from layer to layer
+  bool winograd = true;          // 3 × 3 convolutions with fewer multiplications
+  bool direct_gradients = true;  // kernels write gradients where they are reduced
+};
+
+// Of the calling thread: tests run ranks as threads.
+ComputeOptions& compute_options();
+
+void declare_compute_settings(Settings& settings);
+ComputeOptions compute_options(const Settings& settings);
+
+}  // namespace renkei::model

@@ -1,0 +1,33 @@
+// The loss is multiplied by a large number before backward so that small gradients survive formats
+// with few bits, and the gradients are divided by it before the update. A dynamic scale looks for
+// the largest one that does not overflow: it is halved by each overflow, whose step is left out,
+// and doubled after many steps without one.
+#pragma once
+
+#include <cstdint>
+
+namespace renkei::optim {
+
+struct LossScaleOptions {
+  bool dynamic = false;
+  double scale = 1;  // to begin with, if dynamic
+  int64_t growth_interval = 2000;
+};
+
+class LossScale {
+ public:
+  explicit LossScale(const LossScaleOptions& options);
+
+  double scale() const { return scale_; }
+
+  // Call in each step, on all ranks with the same answer to: are all gradients finite? True:
+  // update. False: leave this step out. A fixed scale never leaves out a step.
+  bool should_update(bool gradients_are_finite);
+
+ private:
+  LossScaleOptions options_;
+  double scale_;
+  int64_t good_steps_ = 0;  // since the last change
+};
+
+}  // namespace renkei::optim

@@ -1,0 +1,125 @@
+#include "run/memory.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace renkei::run {
+namespace {
+
+constexpr size_t kLine = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kPooled = size_t{64} << 10;  // smaller pieces are malloc's business
+
+// Before every piece; the piece starts on the next cache line.
+struct alignas(kLine) Header {
+  size_t bytes;  // of the whole piece, with the header
+  size_t asked;  // by the tensor
+};
+static_assert(sizeof(Header) == kLine);
+
+// Sizes are rounded up to eight steps per power of two, so that tensors of nearly the same size
+// share pieces and at most an eighth is wasted.
+size_t rounded(size_t bytes) {
+  if (bytes < kPooled) return (bytes + kLine - 1) / kLine * kLine;
+  const size_t step = std::bit_floor(bytes) / 8;
+  return (bytes + step - 1) / step * step;
+}
+
+void* from_system(size_t bytes) {
+  const bool huge = bytes >= kHugePage;
+  void* piece = std::aligned_alloc(huge ? kHugePage : kLine,
+                                   huge ? (bytes + kHugePage - 1) / kHugePage * kHugePage : bytes);
+  if (!piece) throw std::bad_alloc();
+  if (huge) ::madvise(piece, bytes, MADV_HUGEPAGE);
+  return piece;
+}
+
+class Pools final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t asked) const override {
+    if (asked == 0) return {nullptr, c10::Device(c10::DeviceType::CPU)};
+    const size_t bytes = rounded(asked + sizeof(Header));
+    void* piece = take(bytes);
+    if (!piece) piece = from_system(bytes);
+    auto* header = new (piece) Header{bytes, asked};
+    {
+      const std::lock_guard lock(mutex_);
+      use_.live += static_cast<int64_t>(asked);
+      use_.peak = std::max(use_.peak, use_.live);
+    }
+    void* data = header + 1;
+    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+
+  MemoryUse use() const {
+    const std::lock_guard lock(mutex_);
+    return use_;
+  }
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    use_.peak = use_.live;
+  }
+
+ private:
+  static void release(void* data);
+
+  void* take(size_t bytes) const {
+    if (bytes < kPooled) return nullptr;
+    const std::lock_guard lock(mutex_);
+    const auto found = free_.find(bytes);
+    if (found == free_.end() || found->second.empty()) return nullptr;
+    void* piece = found->second.back();
+    found->second.pop_back();
+    use_.cached -= static_cast<int64_t>(bytes);
+    return piece;
+  }
+
+  void give_back(Header* header) {
+    const size_t bytes = header->bytes;
+    const std::lock_guard lock(mutex_);
+    use_.live -= static_cast<int64_t>(header->asked);
+    if (bytes < kPooled) return std::free(header);
+    free_[bytes].push_back(header);
+    use_.cached += static_cast<int64_t>(bytes);
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::map<size_t, std::vector<void*>> free_;
+  mutable MemoryUse use_;
+};
+
+// Never destroyed: tensors may outlive everything else.
+Pools& pools() {
+  static auto* pools = new Pools;
+  return *pools;
+}
+
+void Pools::release(void* data) {
+  if (data) pools().give_back(static_cast<Header*>(data) - 1);
+}
+
+}  // namespace
+
+void install_memory_pools() {
+  c10::SetCPUAllocator(&pools(), /*priority=*/1);
+}
+
+MemoryUse memory_use() {
+  return pools().use();
+}
+
+void reset_peak_memory() {
+  pools().reset_peak();
+}
+
+}  // namespace renkei::run

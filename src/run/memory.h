@@ -1,0 +1,29 @@
+// Memory for tensors, from pools that are kept.
+//
+// Torch takes memory for every tensor from malloc, which gives large pieces back to the system at
+// once: each activation of each step is then made of fresh pages that the kernel has to clear. Here
+// a freed piece waits for the next tensor of its size; after the first step nothing is asked of the
+// system any more. Large pieces lie in huge pages.
+//
+// As all tensors pass through here, their bytes are known exactly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace renkei::run {
+
+struct MemoryUse {
+  int64_t live = 0;    // bytes of tensors that exist
+  int64_t peak = 0;    // the most there ever were, since reset_peak_memory()
+  int64_t cached = 0;  // bytes kept for later tensors
+};
+
+// From now on Torch's CPU tensors come from the pools. Once, before tensors are made; tensors made
+// before stay as they are.
+void install_memory_pools();
+
+MemoryUse memory_use();
+void reset_peak_memory();
+
+}  // namespace renkei::run

@@ -1,0 +1,189 @@
+#include "run/parameter_updater.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "comm/chunk_range.h"
+
+namespace renkei::run {
+namespace {
+
+// A handful of buckets is enough to overlap, and each costs a synchronisation.
+size_t automatic_bucket_bytes(size_t total_bytes) {
+  return std::clamp<size_t>(total_bytes / 6, size_t{256} << 10, size_t{32} << 20);
+}
+
+}  // namespace
+
+struct ParameterUpdater::Bucket {
+  size_t first_slot, parameters;  // in the flat parameters
+  comm::Buffer gradients;
+  optim::Range mine;  // what this rank updates, in the flat buffers
+  size_t offset;      // of it in the bucket
+  optim::Optimizer optimizer;
+  std::vector<optim::Norms> norms;
+  std::vector<const float*> sources;  // of the gradients of `mine`: one, or one for each rank
+  size_t missing = 0;                 // gradients that are not complete yet, in this step
+};
+
+struct ParameterUpdater::Hook : torch::autograd::FunctionPostHook {
+  Hook(ParameterUpdater& updater, int bucket) : updater(updater), bucket(bucket) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    updater.gradient_is_complete(bucket);
+    return outputs;
+  }
+  ParameterUpdater& updater;
+  int bucket;
+};
+
+ParameterUpdater::ParameterUpdater(FlatParameters& parameters, bool values_are_shared,
+                                   comm::Communicator& communicator, const UpdateOptions& options)
+    : parameters_(parameters),
+      communicator_(communicator),
+      options_(options),
+      parts_(values_are_shared ? communicator.local_size() : 1),
+      part_(values_are_shared ? communicator.local_rank() : 0),
+      fused_(values_are_shared &&
+             communicator.peers_can_read(comm::Buffer(parameters.gradient_span()))),
+      put_off_(options.clip_norm || options.loss_scale.dynamic),
+      loss_scale_(options.loss_scale) {
+  const auto& slots = parameters.slots();
+  const size_t total = parameters.gradient_span().size();
+  const size_t bucket_bytes =
+      options.bucket_bytes ? options.bucket_bytes : automatic_bucket_bytes(total * sizeof(float));
+  size_t end = total, end_slot = slots.size();  // of the bucket that is being filled
+  for (size_t i = slots.size(); i-- > 0;) {
+    auto accumulator = torch::autograd::impl::grad_accumulator(slots[i].parameter);
+    const uintptr_t hook = accumulator->add_post_hook(
+        std::make_unique<Hook>(*this, static_cast<int>(buckets_.size())));
+    watched_.push_back({std::move(accumulator), hook});
+    const auto begin = static_cast<size_t>(slots[i].offset);
+    if ((end - begin) * sizeof(float) < bucket_bytes && i > 0) continue;
+    add_bucket(i, end_slot - i, begin, end);
+    end = begin;
+    end_slot = i;
+  }
+  reducer_ = std::make_unique<comm::AsyncReducer>(
+      buckets(), [this](int bucket, int64_t) { reduce(*buckets_[static_cast<size_t>(bucket)]); },
+      options.overlap && communicator.transport().size() > 1);
+}
+
+ParameterUpdater::~ParameterUpdater() {
+  reducer_.reset();
+  // The network may outlive this object, and its gradients must not call it any more.
+  for (Watched& watched : watched_) watched.accumulator->del_post_hook(watched.hook);
+}
+
+void ParameterUpdater::add_bucket(size_t first_slot, size_t parameters, size_t begin, size_t end) {
+  std::vector<optim::Parameter> inside;
+  for (size_t i = first_slot; i < first_slot + parameters; ++i) {
+    const FlatParameters::Slot& slot = parameters_.slots()[i];
+    inside.push_back({.offset = static_cast<size_t>(slot.offset),
+                      .count = static_cast<size_t>(slot.count),
+                      .decays = options_.vectors_decay || slot.parameter.dim() > 1});
+  }
+  const comm::Range part = comm::chunk_range(end - begin, parts_, part_);
+  const optim::Range mine{begin + part.begin, begin + part.end};
+  buckets_.push_back(std::make_unique<Bucket>(
+      Bucket{.first_slot = first_slot,
+             .parameters = parameters,
+             .gradients = comm::Buffer(parameters_.gradient_span().subspan(begin, end - begin)),
+             .mine = mine,
+             .offset = part.begin,
+             .optimizer = optim::Optimizer(options_.optimizer, std::move(inside), mine),
+             .norms = std::vector<optim::Norms>(),
+             .sources = {}}));
+}
+
+comm::Call ParameterUpdater::call(std::string_view operation) const {
+  return {.operation = operation, .step = step_, .timeout_seconds = options_.timeout_seconds};
+}
+
+void ParameterUpdater::start(int64_t step, const optim::Step& update) {
+  step_ = step;
+  update_ = update;
+  update_.gradient_scale /= loss_scale_.scale();
+  exposed_update_seconds_ = 0;
+  backward_is_over_ = false;
+  for (auto& bucket : buckets_) bucket->missing = bucket->parameters;
+  reducer_->start(step);
+  started_ = true;
+}
+
+void ParameterUpdater::gradient_is_complete(int bucket) {
+  // Backwards of earlier micro-batches only add to the gradients.
+  if (started_ && --buckets_[static_cast<size_t>(bucket)]->missing == 0) reducer_->submit(bucket);
+}
+
+void ParameterUpdater::reduce(Bucket& bucket) {
+  bucket.sources.clear();
+  if (fused_) {
+    for (const std::byte* copy :
+         communicator_.meet(bucket.gradients, call("allreduce of the gradients")))
+      bucket.sources.push_back(reinterpret_cast<const float*>(copy) + bucket.offset);
+  } else {
+    communicator_.allreduce(bucket.gradients, comm::Reduction::sum,
+                            call("allreduce of the gradients"));
+    bucket.sources.push_back(reinterpret_cast<const float*>(bucket.gradients.data) + bucket.offset);
+  }
+  if (!put_off_) update(bucket);
+}
+
+void ParameterUpdater::update(Bucket& bucket) {
+  const bool exposed = backward_is_over_;
+  const double begin = now_seconds();
+  const size_t count = bucket.mine.end - bucket.mine.begin;
+  const std::span<float> values = parameters_.value_span().subspan(bucket.mine.begin, count);
+  if (bucket.optimizer.needs_norms()) {
+    bucket.norms.assign(bucket.optimizer.parameters(), {});
+    bucket.optimizer.norms(bucket.mine.begin, values, bucket.sources, update_, bucket.norms);
+    if (parts_ > 1)
+      communicator_.local_allreduce(comm::Buffer(optim::as_integers(bucket.norms)),
+                                    comm::Reduction::sum, call("sum of the norms"));
+  }
+  bucket.optimizer.update(bucket.mine.begin, values, bucket.sources, update_, bucket.norms);
+  if (exposed) exposed_update_seconds_ += now_seconds() - begin;
+}
+
+void ParameterUpdater::finish_reduction() {
+  // What backward did not reach, as on a rank without samples, has no gradient.
+  for (const auto& bucket : buckets_)
+    for (size_t i = 0; bucket->missing > 0 && i < bucket->parameters; ++i)
+      parameters_.settle(parameters_.slots()[bucket->first_slot + i]);
+  backward_is_over_ = true;
+  reducer_->wait();
+  started_ = false;
+}
+
+void ParameterUpdater::finish_update() {
+  if (put_off_) update_what_was_put_off();
+  // The next forward reads what other ranks have updated, the next backward overwrites what they
+  // have read.
+  if (parts_ > 1) communicator_.local_barrier(call("end of the update"));
+}
+
+void ParameterUpdater::update_what_was_put_off() {
+  optim::SquareSum squares;
+  for (const auto& bucket : buckets_)
+    squares += optim::sum_of_squares(bucket->sources, bucket->mine.end - bucket->mine.begin,
+                                     static_cast<float>(update_.gradient_scale));
+  if (parts_ > 1)
+    communicator_.local_allreduce(comm::Buffer(optim::as_integers(squares)), comm::Reduction::sum,
+                                  call("sum of the norms"));
+  if (!loss_scale_.should_update(squares.finite())) return;
+  if (options_.clip_norm)
+    update_.gradient_scale *= optim::clip_factor(squares.norm(), *options_.clip_norm);
+  for (const auto& bucket : buckets_) update(*bucket);
+}
+
+size_t ParameterUpdater::state_bytes() const {
+  size_t bytes = 0;
+  for (const auto& bucket : buckets_) bytes += bucket->optimizer.state_bytes();
+  return bytes;
+}
+
+}  // namespace renkei::run

@@ -1,0 +1,97 @@
+// Sums the gradients over the ranks and updates the parameters, bucket by bucket, while backward
+// still computes the gradients of earlier layers.
+//
+// Backward goes through the layers from the last to the first, so buckets are cut from the end of
+// the flat buffers: bucket 0 holds the last layers. Torch tells when a parameter's gradient is
+// complete; when all of a bucket are, it is handed to the reducer's thread. Buckets are views of
+// the flat buffers, nothing is copied. Without overlap the same buckets are done in the same order
+// after backward, so the bits are the same.
+//
+// The work is divided: of every bucket, each rank of a host updates one part, and only for these
+// parts it keeps optimizer state. On one host the update is part of the reduction: a rank reads the
+// gradients of all ranks for its part, adds them in rank order and updates, in one pass over
+// memory; the parameters exist once, so that a barrier is all it takes to hand them on. Over
+// several hosts the gradients are reduced first, and the ranks of a host then share the update.
+//
+// Clipping and dynamic loss scaling need all gradients before the first update; then the updates
+// come after the last reduction.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/async_reducer.h"
+#include "comm/communicator.h"
+#include "optim/loss_scale.h"
+#include "optim/optimizer.h"
+#include "run/flat_parameters.h"
+
+namespace renkei::run {
+
+struct UpdateOptions {
+  size_t bucket_bytes = 0;  // 0: chosen from the size of the network
+  bool overlap = true;
+  double timeout_seconds = 300;
+  optim::OptimizerOptions optimizer;
+  std::optional<double> clip_norm;
+  optim::LossScaleOptions loss_scale;
+  bool vectors_decay = true;  // biases and the like have weight decay too
+};
+
+class ParameterUpdater {
+ public:
+  // `values_are_shared`: the ranks of the host have the parameters in common.
+  ParameterUpdater(FlatParameters& parameters, bool values_are_shared,
+                   comm::Communicator& communicator, const UpdateOptions& options);
+  ~ParameterUpdater();
+
+  double loss_scale() const { return loss_scale_.scale(); }
+
+  // Call before the backward that completes the gradients of a step. `update.gradient_scale` is
+  // what the gradients are to be multiplied with, beside the loss scale.
+  void start(int64_t step, const optim::Step& update);
+  void finish_reduction();  // the gradients of all ranks are here
+  void finish_update();     // all parameters have their new values, on all ranks
+
+  // Seconds of the step under way that updates took after backward: not hidden behind it.
+  double exposed_update_seconds() const { return exposed_update_seconds_; }
+  size_t state_bytes() const;  // of the optimizer, on this rank
+  int buckets() const { return static_cast<int>(buckets_.size()); }
+
+ private:
+  struct Bucket;
+  struct Hook;
+  struct Watched {
+    std::shared_ptr<torch::autograd::Node> accumulator;  // of a parameter's gradient
+    uintptr_t hook;
+  };
+
+  void add_bucket(size_t first_slot, size_t parameters, size_t begin, size_t end);
+  void gradient_is_complete(int bucket);
+  void reduce(Bucket& bucket);
+  void update(Bucket& bucket);
+  void update_what_was_put_off();
+  comm::Call call(std::string_view operation) const;
+
+  FlatParameters& parameters_;
+  comm::Communicator& communicator_;
+  UpdateOptions options_;
+  const int parts_, part_;  // of every bucket, this rank updates part_ of parts_
+  const bool fused_;        // the update adds the gradients up
+  const bool put_off_;      // until all gradients are reduced
+  optim::LossScale loss_scale_;
+  std::vector<std::unique_ptr<Bucket>> buckets_;
+  std::vector<Watched> watched_;
+  int64_t step_ = -1;
+  optim::Step update_;
+  bool started_ = false;
+  std::atomic<bool> backward_is_over_ = false;
+  double exposed_update_seconds_ = 0;
+  std::unique_ptr<comm::AsyncReducer> reducer_;
+};
+
+}  // namespace renkei::run

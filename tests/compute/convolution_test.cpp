@@ -1,0 +1,96 @@
+#include "compute/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include "compute/relu.h"
+#include "tests/compute/images.h"
+#include "tests/compute/reference_convolution.h"
+
+namespace renkei::compute {
+namespace {
+
+// batch, in, height, width, out, kernel h, kernel w, stride, padding h, padding w
+const ConvolutionShape kShapes[] = {
+    {2, 3, 13, 13, 16, 7, 7, 2, 3, 3},   // pictures: 3 channels, plain
+    {2, 16, 9, 9, 24, 1, 1, 1, 0, 0},    // 1 × 1
+    {1, 16, 8, 8, 32, 1, 1, 2, 0, 0},    // 1 × 1 with stride
+    {2, 8, 7, 9, 16, 3, 3, 1, 1, 1},     // not square
+    {2, 16, 11, 11, 16, 3, 3, 2, 1, 1},  // stride
+    {1, 16, 9, 9, 16, 1, 7, 1, 0, 3},    // a row
+    {1, 16, 9, 9, 16, 7, 1, 1, 3, 0},    // a column
+    {1, 8, 9, 9, 16, 5, 5, 1, 2, 2},
+};
+
+class Convolutions : public testing::TestWithParam<ConvolutionShape> {
+ protected:
+  ConvolutionShape shape = GetParam();
+  std::vector<float> input = random_values(shape.input().count(), 1);
+  std::vector<float> weights = random_values(
+      shape.out_channels * shape.in_channels * shape.kernel_height * shape.kernel_width, 2);
+  std::vector<float> gradient = random_values(shape.output().count(), 3);
+  std::vector<float> laid_out = shape.input_is_blocked() ? to_blocked(shape.input(), input) : input;
+  Convolution& convolution = convolution_for(shape);
+};
+
+TEST_P(Convolutions, ForwardEqualsTheDefinition) {
+  std::vector<float> output(static_cast<size_t>(shape.output().count()));
+  convolution.forward(laid_out.data(), weights.data(), nullptr, false, output.data());
+  EXPECT_LT(
+      relative_error(to_plain(shape.output(), output), reference_forward(shape, input, weights)),
+      2e-6);
+}
+
+TEST_P(Convolutions, ForwardAddsTheBiasAndCutsNegatives) {
+  const std::vector<float> bias = random_values(shape.out_channels, 4);
+  std::vector<float> output(static_cast<size_t>(shape.output().count()));
+  convolution.forward(laid_out.data(), weights.data(), bias.data(), true, output.data());
+  std::vector<double> expected = reference_forward(shape, input, weights);
+  const auto pixels = static_cast<size_t>(shape.output().pixels());
+  for (size_t i = 0; i < expected.size(); ++i)
+    expected[i] = std::max(0.0, expected[i] + static_cast<double>(bias[i / pixels % bias.size()]));
+  EXPECT_LT(relative_error(to_plain(shape.output(), output), expected), 2e-6);
+}
+
+TEST_P(Convolutions, BackwardEqualsTheDefinition) {
+  const ConvolutionGradients expected = reference_backward(shape, input, weights, gradient);
+  const std::vector<float> blocked = to_blocked(shape.output(), gradient);
+
+  std::vector<float> weight_gradient(weights.size(), 1.0f);
+  convolution.backward_weights(laid_out.data(), blocked.data(), Write::replace,
+                               weight_gradient.data());
+  EXPECT_LT(relative_error(weight_gradient, expected.weights), 2e-6);
+  convolution.backward_weights(laid_out.data(), blocked.data(), Write::add, weight_gradient.data());
+  for (float& value : weight_gradient) value /= 2;
+  EXPECT_LT(relative_error(weight_gradient, expected.weights), 2e-6);
+
+  if (!shape.input_is_blocked()) return;  // pictures have no gradient
+  std::vector<float> input_gradient(input.size());
+  convolution.backward_input(blocked.data(), weights.data(), input_gradient.data());
+  EXPECT_LT(relative_error(to_plain(shape.input(), input_gradient), expected.input), 2e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions, testing::ValuesIn(kShapes));
+
+TEST(BiasRelu, BackwardMasksAndSums) {
+  const ImageShape shape{2, 16, 3, 5};
+  const std::vector<float> y = random_values(shape.count(), 1),
+                           gradient = random_values(shape.count(), 2);
+  std::vector<double> expected(y.size()), expected_bias(16);
+  for (size_t i = 0; i < y.size(); ++i) {
+    expected[i] = y[i] > 0 ? static_cast<double>(gradient[i]) : 0;
+    expected_bias[i / 15 % 16] += expected[i];
+  }
+  std::vector<float> masked(y.size()), bias(16, 0.5f);
+  bias_relu_backward(shape, to_blocked(shape, y).data(), to_blocked(shape, gradient).data(),
+                     masked.data(), Write::add, bias.data());
+  for (double& value : expected_bias) value += 0.5;
+  EXPECT_EQ(relative_error(to_plain(shape, masked), expected), 0);
+  EXPECT_LT(relative_error(bias, expected_bias), 1e-6);
+
+  std::vector<float> rows(y.size());
+  relu_backward(shape.count(), y.data(), gradient.data(), rows.data());
+  EXPECT_EQ(relative_error(rows, expected), 0);
+}
+
+}  // namespace
+}  // namespace renkei::compute
