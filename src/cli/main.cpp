@@ -16,9 +16,10 @@ int main(int argc, char** argv) {
   bool json = false;
   for (const std::string& word : arguments) json |= word == "--json";
   try {
-    return cli::run_command_line(arguments, cli::declare_all_settings(),
-                                 {cli::make_train_command(), cli::make_bench_collectives_command(),
-                                  cli::make_data_synth_command()});
+    return cli::run_command_line(
+        arguments, cli::declare_all_settings(),
+        {cli::make_train_command(), cli::make_model_list_command(), cli::make_model_show_command(),
+         cli::make_bench_collectives_command(), cli::make_data_synth_command()});
   } catch (const std::exception& exception) {
     const Error error = cli::as_error(exception);
     if (cli::is_first_rank()) cli::tell_user(error, argc > 1 ? argv[1] : "", json);

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "data/image_folder.h"
-#include "data/random_data.h"
 #include "data/synth_data.h"
 
 namespace renkei::cli {
@@ -34,12 +33,8 @@ std::unique_ptr<data::Dataset> keep(Images images) {
 }
 
 TrainingData open_random(const Settings& settings, const DataNeeds& needs) {
-  return {.train = std::make_unique<data::RandomData>(
-              data::RandomDataOptions{.sample_shape = needs.sample_shape,
-                                      .count = settings.integer("data.samples"),
-                                      .classes = needs.classes,
-                                      .target_size = needs.target_size,
-                                      .seed = static_cast<uint64_t>(settings.integer("run.seed"))}),
+  return {.train = needs.make_random(settings.integer("data.samples"),
+                                     static_cast<uint64_t>(settings.integer("run.seed"))),
           .held_out = nullptr};
 }
 

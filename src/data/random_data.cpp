@@ -22,12 +22,23 @@ RandomData::RandomData(RandomDataOptions options) : options_(std::move(options))
                 fmt::format("random data with {} classes and targets of {} numbers",
                             options_.classes, options_.target_size),
                 "give either a number of classes or a target size");
+  int64_t in_parts = 0;
+  for (const RandomDataOptions::Part& part : options_.parts) in_parts += part.size;
+  if (in_parts > sample_size())
+    throw Error(ErrorCode::bug,
+                fmt::format("parts of {} numbers in an input of {}", in_parts, sample_size()));
 }
 
 void RandomData::read_input(int64_t sample, std::span<float> input) const {
   check_input(sample, input);
   Random random(options_.seed, RandomUse::random_input, 0, static_cast<uint64_t>(sample));
-  for (float& value : input) value = random.normal();
+  auto value = input.begin();
+  for (const RandomDataOptions::Part& part : options_.parts)
+    for (int64_t i = 0; i < part.size; ++i, ++value)
+      *value = part.below == 0
+                   ? random.normal()
+                   : static_cast<float>(random.below(static_cast<uint32_t>(part.below)));
+  for (; value != input.end(); ++value) *value = random.normal();
 }
 
 int64_t RandomData::label(int64_t sample) const {
@@ -44,7 +55,9 @@ void RandomData::read_target(int64_t sample, std::span<float> target) const {
     throw Error(ErrorCode::bug, fmt::format("a target of {} numbers was read into a span of {}",
                                             options_.target_size, target.size()));
   Random random(options_.seed, RandomUse::random_target, 0, static_cast<uint64_t>(sample));
-  for (float& value : target) value = random.normal();
+  const auto below = static_cast<uint32_t>(options_.target_below);
+  for (float& value : target)
+    value = below == 0 ? random.normal() : static_cast<float>(random.below(below));
 }
 
 }  // namespace renkei::data
