@@ -3,11 +3,12 @@
 JOBS ?= $(shell nproc)
 RENKEI = build/bin/renkei
 
-.PHONY: help setup build run test test-sanitizers test-network bench lint format install clean
+.PHONY: help setup build run test test-all test-sanitizers test-network bench lint format install clean
 
 help:
 	@echo "make run      a small real training run: draws images, trains LeNet on 2 ranks, reports"
 	@echo "make test     build and run all tests, with sanitizers where they apply"
+	@echo "make test-all       also the slow ones: every family of TorchScript models"
 	@echo "make test-network   training over several emulated hosts; needs root"
 	@echo "make setup    install the Debian packages that are missing"
 	@echo "make build    build $(RENKEI)"
@@ -33,8 +34,11 @@ run: build
 	@ls -d runs/* | tail -n 1
 
 test: build
-	@ctest --preset release -j $(JOBS)
+	@ctest --preset release -j $(JOBS) -LE slow
 	@$(MAKE) --no-print-directory test-sanitizers
+
+test-all: test
+	@ctest --preset release -j $(JOBS) -L slow
 
 # The folders without Torch, under the address, undefined-behaviour and thread sanitizers.
 test-sanitizers: setup

@@ -59,7 +59,8 @@ std::string describe_range(const Setting& setting) {
 
 std::string describe_kind(const Setting& setting) {
   if (setting.kind == SettingKind::choice)
-    return fmt::format("one of {}", fmt::join(setting.choices, ", "));
+    return fmt::format("one of {}{}", fmt::join(setting.choices, ", "),
+                       setting.file_ending.empty() ? "" : ", or FILE" + setting.file_ending);
   const std::string range = describe_range(setting);
   return fmt::format("{}{}{}", name_of(setting.kind), range.empty() ? "" : " ", range);
 }
@@ -79,6 +80,7 @@ std::optional<double> parse_checked(const Setting& setting, std::string_view val
       if (value != "true" && value != "false") throw fail();
       return std::nullopt;
     case SettingKind::choice:
+      if (!setting.file_ending.empty() && value.ends_with(setting.file_ending)) return std::nullopt;
       if (std::ranges::find(setting.choices, value) == setting.choices.end()) {
         Error error = fail();
         error.hint = fmt::format("choose {}", describe_kind(setting));

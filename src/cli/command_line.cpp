@@ -69,8 +69,10 @@ CLI::App& add_app(CLI::App& root, const Command& command) {
   const std::string group_name = command.name.substr(0, blank);
   CLI::App* group = find_inner(root, group_name);
   if (!group) {
-    group = root.add_subcommand(
-        group_name, group_name == "data" ? "commands for data sets" : "measure, beside the peers");
+    const std::map<std::string, std::string> summaries{{"data", "commands for data sets"},
+                                                       {"model", "what can be trained"},
+                                                       {"bench", "measure, beside the peers"}};
+    group = root.add_subcommand(group_name, summaries.at(group_name));
     group->require_subcommand(1);
   }
   return *group->add_subcommand(command.name.substr(blank + 1), command.summary);

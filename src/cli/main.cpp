@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
   try {
     return cli::run_command_line(
         arguments, cli::declare_all_settings(),
-        {cli::make_train_command(), cli::make_plan_command(), cli::make_bench_collectives_command(),
+        {cli::make_train_command(), cli::make_plan_command(), cli::make_model_list_command(),
+         cli::make_model_show_command(), cli::make_bench_collectives_command(),
          cli::make_bench_data_command(), cli::make_data_synth_command(),
          cli::make_data_pack_command(), cli::make_data_info_command(),
          cli::make_data_verify_command()});

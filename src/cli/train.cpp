@@ -14,7 +14,10 @@
 #include "cli/training_data.h"
 #include "cluster/failure_notes.h"
 #include "comm/gather.h"
+#include "data/random_data.h"
+#include "data/random_tokens.h"
 #include "model/compute_options.h"
+#include "model/weights.h"
 #include "run/device.h"
 #include "run/memory.h"
 #include "run/trainer.h"
@@ -47,13 +50,46 @@ std::string banner(const Settings& settings, const RankContext& context, const p
       context.run_directory.string());
 }
 
-DataNeeds needs_of(const model::Network& network, model::Objective random_objective, int threads) {
-  const bool labels = random_objective == model::Objective::classification;
-  return {.sample_shape = network.input_shape(),
-          .classes = labels ? network.outputs() : 0,
-          .target_size = labels ? 0 : network.outputs(),
-          .outputs = network.outputs(),
-          .threads = threads};
+std::unique_ptr<data::Dataset> make_random_data(const model::Network& network, int64_t count,
+                                                uint64_t seed) {
+  const model::RandomSample sample = network.random_sample();
+  using Target = model::RandomTarget;
+  if (sample.target == Target::next_token || sample.target == Target::masked_token)
+    return std::make_unique<data::RandomTokens>(
+        data::RandomTokensOptions{.count = count,
+                                  .sequence = sample.target_size,
+                                  .vocabulary = sample.classes,
+                                  .masked = sample.target == Target::masked_token,
+                                  .seed = seed});
+  data::RandomDataOptions options{
+      .sample_shape = network.input_shape(),
+      .count = count,
+      .classes = sample.target == Target::label ? sample.classes : 0,
+      .target_size = sample.target_size,
+      .seed = seed,
+      .target_below = sample.target == Target::label_per_position ? sample.classes : 0};
+  for (const auto& input : sample.inputs)
+    options.parts.push_back({.size = input.size, .below = input.below});
+  return std::make_unique<data::RandomData>(options);
+}
+
+DataNeeds needs_of(const model::Network& network, int threads) {
+  return {
+      .sample_shape = network.input_shape(),
+      .make_random = [&network](int64_t count,
+                                uint64_t seed) { return make_random_data(network, count, seed); },
+      .outputs = network.outputs(),
+      .threads = threads};
+}
+
+// What train.loss says; by itself what the data can be trained for.
+model::Objective objective_for(const Settings& settings, const model::Network& network,
+                               const data::Dataset& data) {
+  if (const auto chosen = model::chosen_objective(settings)) return *chosen;
+  const bool numbers = settings.text("data.source") == "random"
+                           ? network.random_sample().target == model::RandomTarget::numbers
+                           : data.classes() == 0;
+  return numbers ? model::Objective::regression : model::Objective::classification;
 }
 
 void train_as_rank(Invocation& invocation, RankContext& context) {
@@ -68,10 +104,9 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   model::compute_options() = model::compute_options(settings);
   const auto network =
       model::make_network(settings, static_cast<uint64_t>(settings.integer("run.seed")));
-  const TrainingData data = open_training_data(
-      settings, needs_of(*network, model::random_data_objective(settings), context.threads));
+  const TrainingData data = open_training_data(settings, needs_of(*network, context.threads));
 
-  context.run_directory = make_run_directory(settings, settings.text("model.name"), transport);
+  context.run_directory = make_run_directory(settings, model::model_name(settings), transport);
   if (first) {
     cluster::tell_supervisor_run_directory(context.run_directory);
     write_file_atomically(context.run_directory / "config.toml", settings.to_toml());
@@ -97,13 +132,12 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
     observer = std::move(writing);
   }
   const run::TrainJob job{.network = *network,
-                          .objective = data.train->classes() > 0 ? model::Objective::classification
-                                                                 : model::Objective::regression,
+                          .objective = objective_for(settings, *network, *data.train),
                           .train_data = *data.train,
                           .held_out = data.held_out.get(),
                           .communicator = communicator,
                           .plan = plan};
-  TrainSummary summary{.model = settings.text("model.name"),
+  TrainSummary summary{.model = model::model_name(settings),
                        .plan = plan,
                        .ranks = transport.size(),
                        .hosts = context.world.hosts(),
@@ -130,6 +164,8 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   }
   if (!first) return;
   output->finish();
+  if (settings.boolean("train.save"))
+    model::write_tensors(context.run_directory / "final.pt", model::named_state(*network));
   const std::string json = summary_as_json(summary);
   write_file_atomically(context.run_directory / "summary.json", json + "\n");
   fmt::print("{}\n", invocation.json ? json : summary_for_people(summary));

@@ -1,19 +1,33 @@
-// The train command of a renkei that was built without LibTorch.
+// The commands that a renkei without LibTorch lacks.
 #include "base/error.h"
 #include "cli/commands.h"
 
 namespace renkei::cli {
+namespace {
 
-Command make_train_command() {
-  return {.name = "train",
-          .summary = "train a network (left out of this build)",
+Command missing(const std::string& name, const std::string& summary, const std::string& lacks) {
+  return {.name = name,
+          .summary = summary + " (left out of this build)",
           .sections = {},
-          .run = [](Invocation&) -> int {
-            throw Error(ErrorCode::usage,
-                        "this renkei was built without LibTorch, so it can't train",
+          .run = [lacks](Invocation&) -> int {
+            throw Error(ErrorCode::usage, "this renkei was built without LibTorch, so it " + lacks,
                         "install libtorch-dev and configure with -DRENKEI_TORCH=ON");
           },
           .takes_anything = true};
+}
+
+}  // namespace
+
+Command make_train_command() {
+  return missing("train", "train a network", "can't train");
+}
+
+Command make_model_list_command() {
+  return missing("model list", "list the built-in networks", "has no networks");
+}
+
+Command make_model_show_command() {
+  return missing("model show", "show the layers of a network", "has no networks");
 }
 
 }  // namespace renkei::cli

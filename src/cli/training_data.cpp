@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "data/loader/loader_settings.h"
 #include "data/preload.h"
-#include "data/random_data.h"
 #include "data/source/open_source.h"
 #include "data/source_images.h"
 #include "data/synth_data.h"
@@ -35,12 +34,8 @@ std::unique_ptr<data::Dataset> keep(Images images) {
 }
 
 TrainingData open_random(const Settings& settings, const DataNeeds& needs) {
-  return {.train = std::make_unique<data::RandomData>(
-              data::RandomDataOptions{.sample_shape = needs.sample_shape,
-                                      .count = settings.integer("data.samples"),
-                                      .classes = needs.classes,
-                                      .target_size = needs.target_size,
-                                      .seed = static_cast<uint64_t>(settings.integer("run.seed"))}),
+  return {.train = needs.make_random(settings.integer("data.samples"),
+                                     static_cast<uint64_t>(settings.integer("run.seed"))),
           .held_out = nullptr};
 }
 

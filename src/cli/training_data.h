@@ -16,10 +16,9 @@ void declare_data_settings(Settings& settings);
 // What the network wants to see.
 struct DataNeeds {
   std::vector<int64_t> sample_shape;
-  int64_t classes = 0;      // of random data, where it is a classification …
-  int64_t target_size = 0;  // … or the size of a target, where it is not
-  int64_t outputs = 0;      // values the network gives per sample
-  int threads = 1;          // for loading
+  std::function<std::unique_ptr<data::Dataset>(int64_t count, uint64_t seed)> make_random;
+  int64_t outputs = 0;  // values the network gives per sample
+  int threads = 1;      // for loading
 };
 
 struct TrainingData {

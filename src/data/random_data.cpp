@@ -33,6 +33,11 @@ RandomData::RandomData(RandomDataOptions options) : options_(std::move(options))
                 fmt::format("random data with {} classes and targets of {} numbers",
                             options_.classes, options_.target_size),
                 "give either a number of classes or a target size");
+  int64_t in_parts = 0;
+  for (const RandomDataOptions::Part& part : options_.parts) in_parts += part.size;
+  if (in_parts > sample_size())
+    throw Error(ErrorCode::bug,
+                fmt::format("parts of {} numbers in an input of {}", in_parts, sample_size()));
 
   const auto keep = [&](RandomUse use, int64_t size, std::vector<float>& all) {
     if (size > kKeptFloats / options_.count) return;
@@ -46,7 +51,16 @@ RandomData::RandomData(RandomDataOptions options) : options_(std::move(options))
 
 void RandomData::draw(RandomUse use, int64_t sample, std::span<float> values) const {
   Random random(options_.seed, use, 0, static_cast<uint64_t>(sample));
-  for (float& value : values) value = random.normal();
+  const auto next = [&](int64_t below) {
+    return below == 0 ? random.normal()
+                      : static_cast<float>(random.below(static_cast<uint32_t>(below)));
+  };
+  const bool input = use == RandomUse::random_input;
+  auto value = values.begin();
+  if (input)
+    for (const RandomDataOptions::Part& part : options_.parts)
+      for (int64_t i = 0; i < part.size; ++i, ++value) *value = next(part.below);
+  for (; value != values.end(); ++value) *value = next(input ? 0 : options_.target_below);
 }
 
 void RandomData::read_input(int64_t sample, std::span<float> input) const {

@@ -11,6 +11,13 @@ struct RandomDataOptions {
   int64_t classes = 0;      // either this …
   int64_t target_size = 0;  // … or this is at least 1
   uint64_t seed = 1;
+  // Parts of an input, one after another, that are whole numbers instead of noise.
+  struct Part {
+    int64_t size;
+    int64_t below = 0;  // 0: noise; otherwise uniform in 0 … below - 1
+  };
+  std::vector<Part> parts = {};  // empty: all noise
+  int64_t target_below = 0;      // more than 0: the numbers of a target are uniform whole numbers
 };
 
 // Noise of any shape, for measuring speed, and for tests that compare runs. Inputs and regression

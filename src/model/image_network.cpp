@@ -27,7 +27,6 @@ NetworkDescription describe_image_network(
     std::function<std::shared_ptr<Network>(const ImageOptions&)> make) {
   return {.name = std::move(name),
           .summary = std::move(summary),
-          .random_data_objective = Objective::classification,
           .make = [defaults, make = std::move(make)](const Settings& settings) {
             return make(image_options(settings, defaults));
           }};

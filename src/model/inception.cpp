@@ -188,14 +188,15 @@ Network::Outputs InceptionV3::forward_all(torch::Tensor input) {
       outputs.auxiliary_weight = 0.4;
     }
   }
-  outputs.main = linear_(torch::dropout(layers::global_avg_pool(input), dropout_, is_training()));
+  input = torch::dropout(layers::global_avg_pool(input), dropout_, is_training());
+  outputs.main = layers::linear(input, linear_);
   return outputs;
 }
 
 torch::Tensor InceptionV3::auxiliary_head(torch::Tensor input) {
   input = layers::avg_pool(input, {.kernel = 5, .stride = 3});
   for (const auto& unit : auxiliary_units_) input = unit->forward(input);
-  return auxiliary_linear_(layers::global_avg_pool(input));
+  return layers::linear(layers::global_avg_pool(input), auxiliary_linear_);
 }
 
 std::vector<NetworkDescription> inception_networks() {

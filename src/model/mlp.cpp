@@ -18,10 +18,10 @@ torch::Tensor Mlp::forward(torch::Tensor input) {
 std::vector<NetworkDescription> mlp_networks() {
   return {{.name = "mlp",
            .summary = "layers × (linear + ReLU), all of width hidden",
-           .random_data_objective = Objective::regression,
            .make = [](const Settings& settings) {
-             return std::make_shared<Mlp>(settings.integer("model.hidden"),
-                                          settings.integer("model.layers"));
+             return std::make_shared<Mlp>(
+                 settings.integer_unless_auto("model.hidden").value_or(512),
+                 settings.integer_unless_auto("model.layers").value_or(10));
            }}};
 }
 

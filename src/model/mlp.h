@@ -13,6 +13,9 @@ class Mlp : public Network {
   torch::Tensor forward(torch::Tensor input) override;
   std::vector<int64_t> input_shape() const override { return {hidden_}; }
   int64_t outputs() const override { return hidden_; }
+  RandomSample random_sample() const override {
+    return {.target = RandomTarget::numbers, .target_size = hidden_};
+  }
 
  private:
   int64_t hidden_;

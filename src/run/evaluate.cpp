@@ -21,15 +21,19 @@ Evaluation evaluate(model::Network& network, model::Objective objective,
                                     .ranks = transport.size(),
                                     .shuffle = false}),
                      loader_options);
+  const bool labels = dataset.classes() > 0 && objective != model::Objective::own_loss;
   double loss = 0;
   int64_t correct = 0;
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
     const Batch batch = loader.load(0, step, 0, 1);
     if (batch.samples == 0) continue;
+    if (objective == model::Objective::own_loss) {
+      loss += network.own_loss(batch.input, batch.target).item<double>();
+      continue;
+    }
     const torch::Tensor output = network.forward(batch.input);
     loss += summed_loss(objective, output, batch.target).item<double>();
-    if (objective == model::Objective::classification)
-      correct += output.argmax(1).eq(batch.target).sum().item<int64_t>();
+    if (labels) correct += output.argmax(1).eq(batch.target).sum().item<int64_t>();
   }
   network.train();
 
@@ -37,7 +41,7 @@ Evaluation evaluate(model::Network& network, model::Objective objective,
   communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum, call);
   const auto samples = static_cast<double>(dataset.count());
   Evaluation result{.loss = sums[0] / samples, .samples = dataset.count()};
-  if (objective == model::Objective::classification) result.accuracy = sums[1] / samples;
+  if (labels) result.accuracy = sums[1] / samples;
   return result;
 }
 

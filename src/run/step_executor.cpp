@@ -94,8 +94,8 @@ void StepExecutor::execute(const Task& task, Step& state) {
       // At the end of an epoch a rank may be left without samples; it still takes part.
       if (state.batch.samples == 0) return;
       seed_micro_batch(task, state);
-      const torch::Tensor sum = summed_loss(
-          parts_.objective, parts_.network.forward_all(state.batch.input), state.batch.target);
+      const torch::Tensor sum =
+          summed_loss(parts_.objective, parts_.network, state.batch.input, state.batch.target);
       state.loss_sum += sum.item<double>();
       state.loss = sum * (parts_.updater.loss_scale() / static_cast<double>(state.global_samples));
       return;

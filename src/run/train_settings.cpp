@@ -22,6 +22,17 @@ void declare_settings(Settings& settings) {
   batch_part("train.micro_batch", "samples that go through the network at once");
   batch_part("train.micro_batches", "micro-batches per step and rank; their gradients add up",
              "--micro-batches");
+  settings.declare({.name = "train.loss",
+                    .kind = SettingKind::choice,
+                    .default_value = "auto",
+                    .help = "what is minimised; by itself what fits the data; model: what a "
+                            "TorchScript file returns; label_smoothing: cross entropy, smoothed by "
+                            "0.1",
+                    .choices = {"auto", "cross_entropy", "label_smoothing", "mse", "model"}});
+  settings.declare({.name = "train.save",
+                    .kind = SettingKind::boolean,
+                    .default_value = "false",
+                    .help = "write the weights to final.pt in the run directory at the end"});
   settings.declare({.name = "train.epochs",
                     .kind = SettingKind::integer,
                     .default_value = "1",

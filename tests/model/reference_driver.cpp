@@ -28,10 +28,8 @@ torch::Tensor thinned(const torch::Tensor& tensor) {
 }
 
 torch::Tensor mean_loss(model::Network& network, const torch::Tensor& input,
-                        const torch::Tensor& target, torch::Tensor* logits) {
-  const auto outputs = network.forward_all(input);
-  *logits = outputs.main.detach();
-  return run::summed_loss(model::Objective::classification, outputs, target) /
+                        const torch::Tensor& target) {
+  return run::summed_loss(model::Objective::classification, network, input, target) /
          static_cast<double>(target.size(0));
 }
 
@@ -50,15 +48,16 @@ model::NamedTensors run_case(model::Network& network, const model::NamedTensors&
     result["logits.eval"] = network.forward(input);
   }
   network.train();
-  torch::Tensor logits;
+  {
+    const torch::NoGradGuard no_grad;
+    result["logits.train"] = network.forward(input);
+  }
   for (int step = 0; step < test.at("steps").item<int>(); ++step) {
     network.zero_grad();
-    mean_loss(network, input, target, &logits).backward();
-    if (step == 0) {
-      result["logits.train"] = logits;
+    mean_loss(network, input, target).backward();
+    if (step == 0)
       for (const auto& named : network.named_parameters())
         result["gradient." + named.key()] = thinned(named.value().grad()).clone();
-    }
     take_step(network);
   }
   return result;

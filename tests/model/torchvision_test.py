@@ -28,11 +28,14 @@ def make(name, **options):
 
 
 def move_from_the_kinks(model):
-    """Batch normalisation that starts with mean 0 leaves many values near 0, where ReLU has a kink:
-    a rounding error then switches a value on or off, and gradients differ by per cents. A positive
-    mean and weak residual branches, as trained networks have them, leave few values there."""
+    """Networks start with many values near 0, where ReLU has a kink: a rounding error then switches
+    a value on or off, and gradients differ by per cents. A positive mean and weak residual branches,
+    as trained networks have them, leave few values there."""
     with torch.no_grad():
         for name, part in model.named_modules():
+            if isinstance(part, torch.nn.Conv2d) and part.bias is not None:
+                part.bias.uniform_(1, 3)
+                part.weight.mul_(0.3)
             if isinstance(part, torch.nn.BatchNorm2d):
                 part.bias.uniform_(1.5, 4)
                 part.running_mean.uniform_(-0.1, 0.1)
@@ -50,6 +53,9 @@ def train(model, images, target, steps):
     with torch.no_grad():
         result["logits.eval"] = model(images)
     model.train()
+    with torch.no_grad():
+        output = model(images)
+        result["logits.train"] = output[0] if isinstance(output, tuple) else output
     for step in range(steps):
         model.zero_grad()
         output = model(images)
@@ -59,7 +65,6 @@ def train(model, images, target, steps):
             loss = loss + 0.4 * torch.nn.functional.cross_entropy(auxiliary, target)
         loss.backward()
         if step == 0:
-            result["logits.train"] = logits.detach()
             for name, parameter in model.named_parameters():
                 result["gradient." + name] = thinned(parameter.grad).clone()
         with torch.no_grad():
