@@ -252,8 +252,8 @@ std::vector<Split> propose_splits(const Objective& objective, const SplitOptions
   const int parts = options.uniform ? options.most_stages : options.units;
   const double largest = options.uniform ? total * 1.01 : kSlack * total / parts;
   double bound = total / parts;
-  while (bound <= largest) {
-    const double most = std::clamp(kSlack * total / bound, 1.0, double{1} * options.most_stages);
+  while (bound > 0 && bound <= largest) {  // a graph may cost nothing
+    const double most = std::clamp(kSlack * total / bound, 1.0, 1.0 * options.most_stages);
     solve(bound, static_cast<int>(most));
     bound *= kBoundStep;
   }
