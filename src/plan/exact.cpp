@@ -44,7 +44,7 @@ class Branching {
     for (int groups = 1; groups <= devices_; ++groups) {
       if (options_.stages && *options_.stages != groups * chunks) continue;
       if ((kind == ScheduleKind::accumulate) != (groups == 1)) continue;
-      if (static_cast<size_t>(groups * chunks) >= objective_.cuts().size()) break;
+      if (groups * chunks >= static_cast<int>(objective_.cuts().size())) break;
       layout_ = {.schedule = kind,
                  .micro_batches = m,
                  .chunks = chunks,
@@ -140,7 +140,7 @@ class Branching {
     if (from == cuts.last() || devices == 0) return 0;
     const size_t shortest = objective_.problem().machine.kinds.size();
     const graph::Seconds seconds = cuts.seconds(shortest, from, cuts.last());
-    const auto samples = static_cast<double>(objective_.problem().batch / layout_.micro_batches);
+    const double samples = objective_.samples(layout_.micro_batches, 1);
     const double weights =
         layout_.schedule == ScheduleKind::zero_bubble ? 0 : seconds.backward_weight.at(samples);
     return layout_.micro_batches *
@@ -179,10 +179,10 @@ bool search_exactly(const Objective& objective, const SearchOptions& options, in
 }
 
 double count_layouts(const Objective& objective, const SearchOptions& options) {
-  const auto devices = static_cast<double>(objective.problem().devices.size());
+  const auto devices = static_cast<int>(objective.problem().devices.size());
   const auto cuts = static_cast<double>(objective.cuts().size());
   double splits = 0;
-  for (double stages = 1; stages <= devices; ++stages)
+  for (int stages = 1; stages <= devices; ++stages)
     splits += choose(cuts - 2, stages - 1) * choose(devices, stages);
   return splits * static_cast<double>(options.schedules.size() * options.sharded.size()) *
          static_cast<double>(micro_batch_choices(objective.problem().batch, options).size());

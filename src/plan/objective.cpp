@@ -73,7 +73,8 @@ bool Objective::possible(const Layout& layout) const {
 
 double Objective::samples(int micro_batches, int replicas) const {
   const int64_t micro_batch = problem_.batch / micro_batches;
-  return static_cast<double>((micro_batch + replicas - 1) / replicas);
+  const int64_t most = (micro_batch + replicas - 1) / replicas;
+  return static_cast<double>(most);
 }
 
 StageTimes Objective::stage_times(const GroupCosts& group, const GroupCosts& everyone, size_t from,

@@ -46,7 +46,8 @@ struct Layout {
   Shape shape() const {
     return {.kind = schedule, .stages = stages(), .micro_batches = micro_batches, .chunks = chunks};
   }
-  auto operator<=>(const Layout&) const = default;
+  // clang-tidy 14 takes the zero of a defaulted comparison for a pointer.
+  auto operator<=>(const Layout&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Some of Problem::devices: first, first + stride, …
@@ -54,7 +55,8 @@ struct DeviceRange {
   int first = 0, stride = 1, count = 1;
 
   int operator[](int i) const { return first + i * stride; }
-  auto operator<=>(const DeviceRange&) const = default;
+  // clang-tidy 14 takes the zero of a defaulted comparison for a pointer.
+  auto operator<=>(const DeviceRange&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 DeviceRange devices_of(const Layout& layout, int group);
 

@@ -157,7 +157,8 @@ class Search {
     int chunks;
     Split split;
 
-    auto operator<=>(const Proposal&) const = default;
+    // clang-tidy 14 takes the zero of a defaulted comparison for a pointer.
+    auto operator<=>(const Proposal&) const = default;  // NOLINT(modernize-use-nullptr)
   };
 
   // For each way to run a split on groups of devices, an estimate of the step.

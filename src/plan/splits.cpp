@@ -251,9 +251,12 @@ std::vector<Split> propose_splits(const Objective& objective, const SplitOptions
   };
   const int parts = options.uniform ? options.most_stages : options.units;
   const double largest = options.uniform ? total * 1.01 : kSlack * total / parts;
-  for (double bound = total / parts; bound <= largest; bound *= kBoundStep)
-    solve(bound, static_cast<int>(std::clamp(kSlack * total / bound, 1.0,
-                                             static_cast<double>(options.most_stages))));
+  double bound = total / parts;
+  while (bound > 0 && bound <= largest) {  // a graph may cost nothing
+    const double most = std::clamp(kSlack * total / bound, 1.0, 1.0 * options.most_stages);
+    solve(bound, static_cast<int>(most));
+    bound *= kBoundStep;
+  }
   solve(std::numeric_limits<double>::max(), std::min(options.most_stages, 8));
   return {found.begin(), found.end()};
 }

@@ -22,7 +22,8 @@ struct Split {
   std::vector<size_t> cuts;
   std::vector<int> replicas;  // of each stage
 
-  auto operator<=>(const Split&) const = default;
+  // clang-tidy 14 takes the zero of a defaulted comparison for a pointer.
+  auto operator<=>(const Split&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct SplitOptions {

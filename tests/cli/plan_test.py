@@ -79,6 +79,10 @@ class Plan(Case):
         for part in ("layer0", "layer7", "samples/s", "considered and not taken"):
             self.assertIn(part, done.stdout)
 
+    def test_a_graph_that_costs_nothing_is_planned(self):
+        self.write(chain(forward=0, parameter_bytes=0, saved_bytes=0, value_bytes=0))
+        self.assertEqual(self.plan("--devices", 2)["predicted"]["step_seconds"], 0)
+
     def test_estimates_are_called_estimates(self):
         plan = self.run_json("plan", "--model", "bert", "--dimension", "layers=4",
                              "--dimension", "hidden=256", "--cluster", "mn1", "--devices", 2,
