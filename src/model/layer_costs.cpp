@@ -17,7 +17,7 @@ const std::map<std::string_view, std::string>& kinds() {
   static const std::map<std::string_view, std::string> names{
       {"aten::_convolution", "convolution"},
       {"aten::linear", "linear"},
-      {"aten::addmm", "matrix product"},
+      {"aten::addmm", "linear"},
       {"aten::mm", "matrix product"},
       {"aten::bmm", "matrix product"},
       {"aten::matmul", "matrix product"},

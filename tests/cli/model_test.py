@@ -42,7 +42,7 @@ class Models(renkei.Case):
                         "model.vocabulary=23", f"model.tied={tied}", "model.dropout=0",
                         "data.samples=8", "train.lr=0.5") for word in ("--set", setting)]
                     result = self.run_json("train", "--model", name, "--data", "random", "--batch",
-                                           8, "--epochs", 60, *settings)
+                                           8, "--epochs", 60, "--threads", 1, *settings)
                     self.assertAlmostEqual(result["loss"]["first"], 3.1, delta=0.4)  # log 23
                     self.assertLess(result["loss"]["last"], 2.9)
 
@@ -52,7 +52,7 @@ class Models(renkei.Case):
             "model.vocabulary=23", "model.dropout=0", "data.samples=16", "train.lr=0.5")
             for word in ("--set", setting)]
         losses = [self.run_json("train", "--model", "gpt", "--data", "random", "--batch", 8,
-                                "--epochs", 3, "-n", ranks, *settings)["loss"]["last"]
+                                "--epochs", 3, "--threads", 1, "-n", ranks, *settings)["loss"]["last"]
                   for ranks in (1, 2)]
         self.assertAlmostEqual(losses[0] / losses[1], 1, delta=1e-5)
 

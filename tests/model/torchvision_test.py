@@ -33,9 +33,6 @@ def move_from_the_kinks(model):
     as trained networks have them, leave few values there."""
     with torch.no_grad():
         for name, part in model.named_modules():
-            if isinstance(part, torch.nn.Conv2d) and part.bias is not None:
-                part.bias.uniform_(1, 3)
-                part.weight.mul_(0.3)
             if isinstance(part, torch.nn.BatchNorm2d):
                 part.bias.uniform_(1.5, 4)
                 part.running_mean.uniform_(-0.1, 0.1)
