@@ -25,6 +25,7 @@ std::vector<std::string> cut(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
   for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  if (text.ends_with(separator)) parts.emplace_back();  // getline leaves an empty end out
   return parts;
 }
 
@@ -125,6 +126,7 @@ std::vector<ScriptInput> parse_input_shapes(const std::string& text) {
     if (less != std::string::npos) input.below = positive_number(part.substr(less + 1), text);
     for (const std::string& side : cut(part.substr(0, less), 'x'))
       input.shape.push_back(positive_number(side, text));
+    if (input.shape.empty()) positive_number("", text);
     inputs.push_back(std::move(input));
   }
   if (inputs.empty()) positive_number("", text);
