@@ -145,7 +145,10 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
                        .run_directory = context.run_directory,
                        .result = {}};
   try {
-    summary.result = run::train(job, run::train_options(settings), *observer);
+    run::TrainOptions options = run::train_options(settings);
+    // The cores of a host are divided over its ranks, for loading too.
+    if (settings.is_auto("data.threads")) options.loader.threads = context.threads;
+    summary.result = run::train(job, options, *observer);
   } catch (const Error& error) {
     log.error("{}; the last operations:\n{}", error.message, communicator.recorder().text());
     throw;

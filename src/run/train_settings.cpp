@@ -82,13 +82,13 @@ TrainOptions train_options(const Settings& settings) {
           .update = {.bucket_bytes =
                          static_cast<size_t>(settings.size_unless_auto("comm.bucket").value_or(0)),
                      .overlap = settings.boolean("comm.overlap"),
-                     .loader = data::loader_options(settings, 0),
                      .timeout_seconds = timeout,
                      .optimizer = optim::optimizer_options(settings),
                      .clip_norm = optim::clip_norm(settings),
                      .loss_scale = optim::loss_scale_options(settings),
                      .vectors_decay = optim::vectors_decay(settings)},
           .batch_norm = batch_norm_mode(settings.text("train.batch_norm")),
+          .loader = data::loader_options(settings, 0),
           .timeout_seconds = timeout,
           .keep_events = settings.text("train.timeline") == "tasks"};
 }
