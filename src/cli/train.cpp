@@ -184,6 +184,7 @@ Command make_train_command() {
             // Mistakes are found before any rank is started, and told once.
             plan::infer_batch_sizes(run::batch_request(invocation.settings),
                                     expected_ranks(invocation));
+            run::train_options(invocation.settings);
             return run_on_ranks(invocation,
                                 [&](RankContext& context) { train_as_rank(invocation, context); });
           }};

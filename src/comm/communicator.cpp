@@ -88,8 +88,7 @@ void Communicator::recorded(std::string_view name, const Call& call, Buffer buff
 
 std::optional<Buffer> Communicator::allocate_once(size_t count, DType dtype) {
   if (!shared_) return {};
-  // Every rank has a part of the window; only the pages of the first are ever touched.
-  return shared_->copy_of(0, shared_->allocate(count, dtype, {.operation = "allocation"}));
+  return shared_->allocate_once(count, dtype, {.operation = "allocation"});
 }
 
 bool Communicator::peers_can_read(const Buffer& mine) const {

@@ -94,6 +94,21 @@ Buffer SharedMemory::allocate(size_t count, DType dtype, const Call& call) {
   return {allocations_.back()->parts[static_cast<size_t>(local_rank())], count, dtype};
 }
 
+Buffer SharedMemory::allocate_once(size_t count, DType dtype, const Call& call) {
+  barrier_->enter({.kind = OperationKind::allocate, .dtype = dtype, .count = count}, call);
+  // Every rank brings a part; the parts of a window follow each other.
+  const auto ranks = static_cast<size_t>(local_size());
+  constexpr size_t kPage = 4096;
+  const size_t part = (count * size_of(dtype) / ranks / kPage + 1) * kPage;
+  common_.push_back(transport_.share(part));
+  std::byte* const begin = common_.back()->part(0).data();
+  for (int local = 1; local < local_size(); ++local)
+    if (common_.back()->part(local).data() != begin + static_cast<size_t>(local) * part)
+      throw Error(ErrorCode::communication, "the MPI library cuts shared memory into pieces",
+                  "use --set comm.shared_memory=false");
+  return {begin, count, dtype};
+}
+
 SharedMemory::Location SharedMemory::find(const Buffer& buffer) const {
   for (size_t index = 0; index < allocations_.size(); ++index) {
     const Allocation& allocation = *allocations_[index];

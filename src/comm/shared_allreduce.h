@@ -42,6 +42,9 @@ class SharedMemory {
   // Zeroed memory of this rank that the others can address. It lives as long as this object.
   Buffer allocate(size_t count, DType dtype, const Call& call = {});
 
+  // Memory that the ranks have in common, once; it is not for the operations below.
+  Buffer allocate_once(size_t count, DType dtype, const Call& call = {});
+
   // Whether all of the buffer lies in memory from allocate().
   bool owns(const Buffer& buffer) const { return find(buffer).allocation != nullptr; }
   // The same elements of another rank's copy. Reading them needs a barrier.
@@ -92,8 +95,9 @@ class SharedMemory {
   std::vector<std::byte*> window_;  // of each local rank, after the barrier's part
   std::unique_ptr<NodeBarrier> barrier_;
   std::vector<std::unique_ptr<Allocation>> allocations_;
-  std::vector<const std::byte*> sources_;  // scratch of one rank's reductions
-  size_t result_bytes_ = 0;                // of a result slot
+  std::vector<std::shared_ptr<SharedRegion>> common_;  // from allocate_once()
+  std::vector<const std::byte*> sources_;              // scratch of one rank's reductions
+  size_t result_bytes_ = 0;                            // of a result slot
   size_t turn_ = 0;  // pieces and ends of private buffers so far, over all operations
 };
 

@@ -34,10 +34,14 @@ size_t rounded(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+// What a piece takes from the system: large ones are whole huge pages.
+size_t system_bytes(size_t bytes) {
+  return bytes < kHugePage ? bytes : (bytes + kHugePage - 1) / kHugePage * kHugePage;
+}
+
 void* from_system(size_t bytes) {
   const bool huge = bytes >= kHugePage;
-  void* piece = std::aligned_alloc(huge ? kHugePage : kLine,
-                                   huge ? (bytes + kHugePage - 1) / kHugePage * kHugePage : bytes);
+  void* piece = std::aligned_alloc(huge ? kHugePage : kLine, system_bytes(bytes));
   if (!piece) throw std::bad_alloc();
   if (huge) ::madvise(piece, bytes, MADV_HUGEPAGE);
   return piece;
@@ -49,10 +53,12 @@ class Pools final : public c10::Allocator {
     if (asked == 0) return {nullptr, c10::Device(c10::DeviceType::CPU)};
     const size_t bytes = rounded(asked + sizeof(Header));
     void* piece = take(bytes);
-    if (!piece) piece = from_system(bytes);
+    const bool fresh = !piece;
+    if (fresh) piece = from_system(bytes);
     auto* header = new (piece) Header{bytes, asked};
     {
       const std::lock_guard lock(mutex_);
+      if (fresh) use_.held += static_cast<int64_t>(system_bytes(bytes));
       use_.live += static_cast<int64_t>(asked);
       use_.peak = std::max(use_.peak, use_.live);
     }
@@ -64,6 +70,15 @@ class Pools final : public c10::Allocator {
   MemoryUse use() const {
     const std::lock_guard lock(mutex_);
     return use_;
+  }
+  void release_unused() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [bytes, pieces] : free_)
+      for (void* piece : pieces) {
+        use_.held -= static_cast<int64_t>(system_bytes(bytes));
+        std::free(piece);
+      }
+    free_.clear();
   }
   void reset_peak() {
     const std::lock_guard lock(mutex_);
@@ -80,7 +95,6 @@ class Pools final : public c10::Allocator {
     if (found == free_.end() || found->second.empty()) return nullptr;
     void* piece = found->second.back();
     found->second.pop_back();
-    use_.cached -= static_cast<int64_t>(bytes);
     return piece;
   }
 
@@ -88,9 +102,9 @@ class Pools final : public c10::Allocator {
     const size_t bytes = header->bytes;
     const std::lock_guard lock(mutex_);
     use_.live -= static_cast<int64_t>(header->asked);
-    if (bytes < kPooled) return std::free(header);
-    free_[bytes].push_back(header);
-    use_.cached += static_cast<int64_t>(bytes);
+    if (bytes >= kPooled) return free_[bytes].push_back(header);
+    use_.held -= static_cast<int64_t>(bytes);
+    std::free(header);
   }
 
   mutable std::mutex mutex_;
@@ -120,6 +134,10 @@ MemoryUse memory_use() {
 
 void reset_peak_memory() {
   pools().reset_peak();
+}
+
+void release_unused_memory() {
+  pools().release_unused();
 }
 
 }  // namespace renkei::run

@@ -14,9 +14,9 @@
 namespace renkei::run {
 
 struct MemoryUse {
-  int64_t live = 0;    // bytes of tensors that exist
-  int64_t peak = 0;    // the most there ever were, since reset_peak_memory()
-  int64_t cached = 0;  // bytes kept for later tensors
+  int64_t live = 0;  // bytes of tensors that exist
+  int64_t peak = 0;  // the most there ever were, since reset_peak_memory()
+  int64_t held = 0;  // bytes taken from the system: of tensors, of rounding, kept for later
 };
 
 // From now on Torch's CPU tensors come from the pools. Once, before tensors are made; tensors made
@@ -25,5 +25,6 @@ void install_memory_pools();
 
 MemoryUse memory_use();
 void reset_peak_memory();
+void release_unused_memory();  // gives back to the system what is kept for later tensors
 
 }  // namespace renkei::run

@@ -50,6 +50,7 @@ InitialState make_initial_state(const TrainJob& job, const TrainOptions& options
     memory.fill_values = communicator.local_rank() == 0;
   }
   InitialState state{std::make_unique<FlatParameters>(job.network, memory), shared};
+  release_unused_memory();  // where the parameters were before
   communicator.local_barrier(call("begin of training"));
   return state;
 }
@@ -101,7 +102,7 @@ class MemoryCount {
  public:
   MemoryCount() {
     const MemoryUse use = memory_use();
-    libraries_ = process_memory_bytes() - use.live - use.cached;
+    libraries_ = process_memory_bytes() - use.held;
   }
   void training_begins() {
     reset_peak_memory();
@@ -116,8 +117,7 @@ class MemoryCount {
                            .activations = use.peak - tensors_before_,
                            .peak = process_memory_bytes()};
     // Parameters that are not shared are tensors themselves.
-    const int64_t other_tensors =
-        use.live + use.cached - memory.activations - (sharers == 1 ? bytes : 0);
+    const int64_t other_tensors = use.held - memory.activations - (sharers == 1 ? bytes : 0);
     memory.other = libraries_ + std::max<int64_t>(0, other_tensors) +
                    static_cast<int64_t>(compute::scratch_bytes());
     return memory;

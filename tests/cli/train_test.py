@@ -37,7 +37,7 @@ class Train(Case):
             self.assertNotEqual(checksums[0], checksums[2])
 
     def test_dropout_and_batch_norm_are_the_same_on_2_ranks_and_in_2_micro_batches(self):
-        inception = ("train", "--model", "inception_v3", "--set", "model.image_size=75", "--set",
+        inception = ("train", "--model", "inception_v3", "--set", "model.image_size=139", "--set",
                      "model.classes=5", "--data", "random", "--batch", 8, "--steps", 3, "--threads", 1)
         one = self.run_json(*inception, "-n", 1, "--micro-batches", 2)
         two = self.run_json(*inception, "-n", 2)

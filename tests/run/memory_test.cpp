@@ -26,10 +26,19 @@ TEST_F(Memory, CountsTheBytesOfLiveTensors) {
 
 TEST_F(Memory, GivesAFreedPieceToTheNextTensorOfItsSize) {
   void* first = torch::empty({300'000}).data_ptr();
-  const int64_t cached = memory_use().cached;
+  const int64_t held = memory_use().held;
   const torch::Tensor next = torch::empty({299'000});
   EXPECT_EQ(next.data_ptr(), first);
-  EXPECT_LT(memory_use().cached, cached);
+  EXPECT_EQ(memory_use().held, held);
+}
+
+TEST_F(Memory, GivesBackWhatIsNotUsed) {
+  release_unused_memory();
+  const int64_t held = memory_use().held;
+  torch::empty({3'000'000});
+  EXPECT_GE(memory_use().held, held + 12'000'000);
+  release_unused_memory();
+  EXPECT_EQ(memory_use().held, held);
 }
 
 TEST_F(Memory, StartsOnCacheLinesAndCanBeWritten) {
