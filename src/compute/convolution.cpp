@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 
 #include "compute/onednn.h"
 #include "compute/scratch.h"
@@ -70,7 +71,27 @@ struct Convolution::Kernels {
         any_weights(plain_weights.dims(), memory::data_type::f32, Tag::any),
         bias({s.out_channels}, memory::data_type::f32, Tag::x),
         strides{s.stride, s.stride},
-        padding{s.padding_height, s.padding_width} {}
+        padding{s.padding_height, s.padding_width} {
+    // Large filters on pictures have no kernel with a blocked output, only a reference that is a
+    // hundred times slower; with a plain output they have one.
+    const std::string kernel = describe_forward(false, false).impl_info_str();
+    if (kernel.starts_with("ref")) {
+      output = describe(s.output(), false);
+      to_blocked.emplace(output, describe(s.output(), true));
+      to_plain.emplace(describe(s.output(), true), output);
+    }
+  }
+
+  // The output as the kernels want it: in scratch memory of its own where it must be plain.
+  float* output_of(float* blocked) const {
+    return to_blocked ? scratch(static_cast<size_t>(shape.output().count()), 1) : blocked;
+  }
+  const float* gradient_of(const float* blocked) {
+    if (!to_plain) return blocked;
+    float* plain = scratch(static_cast<size_t>(shape.output().count()), 1);
+    to_plain->run(blocked, plain);
+    return plain;
+  }
 
   struct Forward {
     dnnl::convolution_forward::primitive_desc description;
@@ -144,9 +165,12 @@ struct Convolution::Kernels {
   }
 
   const ConvolutionShape shape;
-  const memory::desc input, output, plain_weights, any_weights, bias;
+  const memory::desc input;
+  memory::desc output;
+  const memory::desc plain_weights, any_weights, bias;
   const memory::dims strides, padding;
-  std::optional<Forward> forwards[2][2];  // with bias, with ReLU
+  std::optional<Reorder> to_blocked, to_plain;  // of the output, where the kernels have it plain
+  std::optional<Forward> forwards[2][2];        // with bias, with ReLU
   std::optional<BackwardInput> input_kernel;
   std::optional<BackwardWeights> weight_kernel;
 };
@@ -160,11 +184,13 @@ void Convolution::forward(const float* input, const float* weights, const float*
                           float* output) {
   Kernels::Forward& kernel = kernels_->forward(bias != nullptr, relu);
   const memory weight_memory = kernel.weights.reordered(weights);
+  float* const result = kernels_->output_of(output);
   std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, onednn_view(kernels_->input, input)},
                                             {DNNL_ARG_WEIGHTS, weight_memory},
-                                            {DNNL_ARG_DST, onednn_view(kernels_->output, output)}};
+                                            {DNNL_ARG_DST, onednn_view(kernels_->output, result)}};
   if (bias) arguments.emplace(DNNL_ARG_BIAS, onednn_view(kernels_->bias, bias));
   kernel.primitive.execute(onednn_stream(), arguments);
+  if (kernels_->to_blocked) kernels_->to_blocked->run(result, output);
   onednn_stream().wait();
 }
 
@@ -172,6 +198,7 @@ void Convolution::backward_input(const float* output_gradient, const float* weig
                                  float* input_gradient) {
   Kernels::BackwardInput& kernel = kernels_->backward_input();
   const memory weight_memory = kernel.weights.reordered(weights);
+  output_gradient = kernels_->gradient_of(output_gradient);
   kernel.primitive.execute(onednn_stream(),
                            {{DNNL_ARG_DIFF_DST, onednn_view(kernels_->output, output_gradient)},
                             {DNNL_ARG_WEIGHTS, weight_memory},
@@ -186,6 +213,7 @@ void Convolution::backward_weights(const float* input, const float* output_gradi
   const auto& blocked = kernel.description.diff_weights_desc();
   const memory target = onednn_view(
       blocked, reorder.needed() ? scratch(blocked.get_size() / sizeof(float)) : weight_gradient);
+  output_gradient = kernels_->gradient_of(output_gradient);
   kernel.primitive.execute(onednn_stream(),
                            {{DNNL_ARG_SRC, onednn_view(kernels_->input, input)},
                             {DNNL_ARG_DIFF_DST, onednn_view(kernels_->output, output_gradient)},

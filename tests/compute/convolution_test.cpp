@@ -14,14 +14,15 @@ constexpr double kBound = 5e-6;
 
 // batch, in, height, width, out, kernel h, kernel w, stride, padding h, padding w
 const ConvolutionShape kShapes[] = {
-    {2, 3, 13, 13, 16, 7, 7, 2, 3, 3},   // pictures: 3 channels, plain
-    {2, 3, 48, 48, 64, 3, 3, 1, 1, 1},   // VGG's first layer
-    {2, 16, 9, 9, 24, 1, 1, 1, 0, 0},    // 1 × 1
-    {1, 16, 8, 8, 32, 1, 1, 2, 0, 0},    // 1 × 1 with stride
-    {2, 8, 7, 9, 16, 3, 3, 1, 1, 1},     // not square
-    {2, 16, 11, 11, 16, 3, 3, 2, 1, 1},  // stride
-    {1, 16, 9, 9, 16, 1, 7, 1, 0, 3},    // a row
-    {1, 16, 9, 9, 16, 7, 1, 1, 3, 0},    // a column
+    {2, 3, 13, 13, 16, 7, 7, 2, 3, 3},    // pictures: 3 channels, plain
+    {2, 3, 47, 47, 64, 11, 11, 4, 2, 2},  // AlexNet's first layer
+    {2, 3, 48, 48, 64, 3, 3, 1, 1, 1},    // VGG's first layer
+    {2, 16, 9, 9, 24, 1, 1, 1, 0, 0},     // 1 × 1
+    {1, 16, 8, 8, 32, 1, 1, 2, 0, 0},     // 1 × 1 with stride
+    {2, 8, 7, 9, 16, 3, 3, 1, 1, 1},      // not square
+    {2, 16, 11, 11, 16, 3, 3, 2, 1, 1},   // stride
+    {1, 16, 9, 9, 16, 1, 7, 1, 0, 3},     // a row
+    {1, 16, 9, 9, 16, 7, 1, 1, 3, 0},     // a column
     {1, 8, 9, 9, 16, 5, 5, 1, 2, 2},
 };
 
