@@ -84,7 +84,7 @@ TEST(Zip, FindsStoredMembers) {
 
 TEST(Zip, UnpacksDeflatedMembersWhole) {
   std::string content;
-  for (int i = 0; i < 200'000; ++i) content += static_cast<char>(i * i >> 7);
+  for (int64_t i = 0; i < 200'000; ++i) content += static_cast<char>(i * i >> 7);
   const MemoryFile file(zip({{"x.npy", content}}, true));
   const auto members = read_zip_directory(file);
   ASSERT_EQ(members.size(), 1u);
