@@ -18,6 +18,7 @@ namespace renkei::comm {
 namespace {
 
 constexpr size_t kPiece = size_t{1} << 30;
+constexpr size_t kPage = 4096;
 
 struct MpiState : Request::State {
   std::vector<MPI_Request> pieces;
@@ -27,11 +28,12 @@ struct MpiState : Request::State {
 // An MPI-3 shared window among the ranks of one host.
 class MpiSharedRegion : public SharedRegion {
  public:
-  MpiSharedRegion(MPI_Comm host, size_t bytes) : bytes_(bytes) {
+  // The parts of a window follow each other: whole pages let all of them start on a page.
+  MpiSharedRegion(MPI_Comm host, size_t bytes) : bytes_((bytes + kPage - 1) / kPage * kPage) {
     void* mine = nullptr;
-    MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, host, &mine, &window_);
+    MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes_), 1, MPI_INFO_NULL, host, &mine, &window_);
     // Touched first by its owner, so that the pages lie near it; new pages are zero.
-    std::memset(mine, 0, bytes);
+    std::memset(mine, 0, bytes_);
     int size = 0;
     MPI_Comm_size(host, &size);
     for (int rank = 0; rank < size; ++rank) {
