@@ -28,21 +28,25 @@ struct MpiState : Request::State {
 // An MPI-3 shared window among the ranks of one host.
 class MpiSharedRegion : public SharedRegion {
  public:
-  // The parts of a window follow each other: whole pages let all of them start on a page.
+  // The parts of a window follow each other, but libraries put the first behind data of their own.
+  // Whole pages, and one more at the end, let every part start on a page.
   MpiSharedRegion(MPI_Comm host, size_t bytes) : bytes_((bytes + kPage - 1) / kPage * kPage) {
-    void* mine = nullptr;
-    MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes_), 1, MPI_INFO_NULL, host, &mine, &window_);
-    // Touched first by its owner, so that the pages lie near it; new pages are zero.
-    std::memset(mine, 0, bytes_);
-    int size = 0;
+    int size = 0, me = 0;
     MPI_Comm_size(host, &size);
-    for (int rank = 0; rank < size; ++rank) {
-      MPI_Aint length = 0;
-      int unit = 0;
-      void* part = nullptr;
-      MPI_Win_shared_query(window_, rank, &length, &unit, &part);
-      parts_.push_back(static_cast<std::byte*>(part));
-    }
+    MPI_Comm_rank(host, &me);
+    void* mine = nullptr;
+    MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes_ + (me + 1 == size ? kPage : 0)), 1,
+                            MPI_INFO_NULL, host, &mine, &window_);
+    MPI_Aint length = 0;
+    int unit = 0;
+    void* first = nullptr;
+    MPI_Win_shared_query(window_, 0, &length, &unit, &first);
+    const size_t past = reinterpret_cast<uintptr_t>(first) % kPage;
+    std::byte* const begin = static_cast<std::byte*>(first) + (past ? kPage - past : 0);
+    for (int rank = 0; rank < size; ++rank)
+      parts_.push_back(begin + static_cast<size_t>(rank) * bytes_);
+    // Touched first by its owner, so that the pages lie near it; new pages are zero.
+    std::memset(parts_[static_cast<size_t>(me)], 0, bytes_);
     MPI_Barrier(host);
   }
   ~MpiSharedRegion() override {
