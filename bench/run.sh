@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that is measured against a peer, one after the other; a quarter of an hour.
+# Everything that is measured against a peer, one after the other; training takes most of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup.sh tools/packages-bench.txt

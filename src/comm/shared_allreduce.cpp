@@ -98,8 +98,7 @@ Buffer SharedMemory::allocate_once(size_t count, DType dtype, const Call& call) 
   barrier_->enter({.kind = OperationKind::allocate, .dtype = dtype, .count = count}, call);
   // Every rank brings a part; the parts of a window follow each other.
   const auto ranks = static_cast<size_t>(local_size());
-  constexpr size_t kPage = 4096;
-  const size_t part = (count * size_of(dtype) / ranks / kPage + 1) * kPage;
+  const size_t part = (count * size_of(dtype) / ranks / kPageBytes + 1) * kPageBytes;
   common_.push_back(transport_.share(part));
   std::byte* const begin = common_.back()->part(0).data();
   for (int local = 1; local < local_size(); ++local)
