@@ -21,7 +21,7 @@ endif()
 if(RENKEI_SANITIZE)
   # g++ 12 finds uninitialised memory in the standard library once it is instrumented.
   add_compile_options(-Wno-maybe-uninitialized)
-  add_compile_options(-fsanitize=${RENKEI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1)
+  add_compile_options(-fsanitize=${RENKEI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1 -g1)
   add_link_options(-fsanitize=${RENKEI_SANITIZE})
 endif()
 
