@@ -1,5 +1,5 @@
-// The layers of layers.h with the kernels of compute/, for autograd. Images are tensors of
-// batch × channels/8 × height × width × 8.
+// The layers of layers.h by the kernels of kernels.h: which of them can be done so, and how. Images
+// are tensors of batch × channels/8 × height × width × 8.
 #pragma once
 
 #include <torch/torch.h>

@@ -19,6 +19,10 @@ std::optional<GradientSink::Target> GradientSink::claim(const torch::Tensor& par
   return Target{place.gradient, first ? compute::Write::replace : compute::Write::add};
 }
 
+bool GradientSink::knows(const torch::Tensor& parameter) const {
+  return compute_options().direct_gradients && places_.contains(parameter.unsafeGetTensorImpl());
+}
+
 void GradientSink::add(const torch::Tensor& parameter, float* gradient) {
   places_[parameter.unsafeGetTensorImpl()] = {gradient};
 }
@@ -30,6 +34,28 @@ void GradientSink::remove(const torch::Tensor& parameter) {
 bool GradientSink::wrote_in(const torch::Tensor& parameter, int64_t step) const {
   const auto found = places_.find(parameter.unsafeGetTensorImpl());
   return found != places_.end() && found->second.last_step == step;
+}
+
+namespace {
+thread_local DeferredGradients* deferred = nullptr;
+}
+
+DeferredGradients::DeferredGradients() {
+  deferred = this;
+}
+
+DeferredGradients* DeferredGradients::of_this_thread() {
+  return deferred;
+}
+
+void DeferredGradients::stop() {
+  if (deferred == this) deferred = nullptr;
+}
+
+void DeferredGradients::run() {
+  const torch::NoGradGuard no_grad;
+  for (const auto& work : work_) work();
+  work_.clear();
 }
 
 }  // namespace renkei::model
