@@ -21,6 +21,7 @@ class SubTransport : public Transport {
   Request send(int to, std::span<const std::byte> bytes, int tag) override;
   Request receive(int from, std::span<std::byte> bytes, int tag) override;
   void wait(Request& request, const Call& call) override { parent_.wait(request, call); }
+  bool done(Request& request) override { return parent_.done(request); }
 
  private:
   int parent_rank(int rank) const;

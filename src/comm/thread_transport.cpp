@@ -165,6 +165,15 @@ class ThreadTransport : public Transport {
     request = Request();
   }
 
+  bool done(Request& request) override {
+    if (request.state() == nullptr) return true;
+    const auto& transfer = static_cast<const Transfer&>(*request.state());
+    Inbox& inbox = world_.inboxes[transfer.sends ? transfer.peer : rank_];
+    const std::lock_guard lock(inbox.mutex);
+    return transfer.sends ? transfer.channel->receives > transfer.number
+                          : transfer.channel->messages.contains(transfer.number);
+  }
+
   std::shared_ptr<SharedRegion> share(size_t bytes) override {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     const size_t padded = std::max<size_t>(1, (bytes + page - 1) / page) * page;

@@ -54,6 +54,8 @@ class Transport {
   // Returns when the transfer is complete. Throws a communication Error that names the peer, its
   // host, the operation and the step when call.timeout_seconds pass.
   virtual void wait(Request& request, const Call& call) = 0;
+  // Whether wait() would return at once.
+  virtual bool done(Request& request) = 0;
 
   // Memory shared by the ranks of this host, `bytes` for each; null where the transport has none.
   // All ranks of the host must call it together. Part i belongs to rank local_ranks(*this)[i].

@@ -41,6 +41,7 @@ class Reorder {
         dnnl::reorder::primitive_desc(onednn_engine(), from, onednn_engine(), to, attributes));
   }
   bool needed() const { return needed_; }
+  size_t size() const { return to_.get_size() / sizeof(float); }  // of the result, in floats
   // The data in the new layout: in scratch memory, or where it is if the layouts are the same.
   memory reordered(const float* from) {
     if (!needed_) return onednn_view(from_, from);
@@ -107,6 +108,8 @@ struct Convolution::Kernels {
     dnnl::convolution_backward_weights::primitive_desc description;
     dnnl::convolution_backward_weights primitive;
     Reorder replace, add;
+    // Where the kernel has the images plain.
+    std::optional<Reorder> input_to_plain, gradient_to_plain;
   };
 
   dnnl::convolution_forward::primitive_desc describe_forward(bool with_bias, bool relu) const {
@@ -149,17 +152,37 @@ struct Convolution::Kernels {
     return *input_kernel;
   }
 
+  dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(
+      const memory::desc& from, const memory::desc& to) const {
+    const auto direct = dnnl::algorithm::convolution_direct;
+    const dnnl::convolution_forward::primitive_desc forward_of(
+        dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, direct, from,
+                                        any_weights, to, strides, padding, padding),
+        onednn_engine());
+    return {dnnl::convolution_backward_weights::desc(direct, from, any_weights, to, strides,
+                                                     padding, padding),
+            onednn_engine(), forward_of};
+  }
+
   BackwardWeights& backward_weights() {
-    if (!weight_kernel) {
-      const dnnl::convolution_backward_weights::desc wanted(dnnl::algorithm::convolution_direct,
-                                                            input, any_weights, output, strides,
-                                                            padding, padding);
-      const dnnl::convolution_backward_weights::primitive_desc description(
-          wanted, onednn_engine(), describe_forward(false, false));
-      weight_kernel.emplace(
-          BackwardWeights{description, dnnl::convolution_backward_weights(description),
-                          Reorder(description.diff_weights_desc(), plain_weights),
-                          Reorder(description.diff_weights_desc(), plain_weights, Write::add)});
+    if (weight_kernel) return *weight_kernel;
+    auto description = describe_backward_weights(input, output);
+    // Small images have no kernel in blocked layout: the reference takes seconds, reordering and
+    // the kernel for plain images milliseconds.
+    const memory::desc plain_input = describe(shape.input(), false),
+                       plain_output = describe(shape.output(), false);
+    const bool plain = std::string(description.impl_info_str()).starts_with("ref");
+    if (plain) description = describe_backward_weights(plain_input, plain_output);
+    weight_kernel.emplace(
+        BackwardWeights{description,
+                        dnnl::convolution_backward_weights(description),
+                        Reorder(description.diff_weights_desc(), plain_weights),
+                        Reorder(description.diff_weights_desc(), plain_weights, Write::add),
+                        {},
+                        {}});
+    if (plain) {
+      weight_kernel->input_to_plain.emplace(input, plain_input);
+      weight_kernel->gradient_to_plain.emplace(output, plain_output);
     }
     return *weight_kernel;
   }
@@ -214,10 +237,19 @@ void Convolution::backward_weights(const float* input, const float* output_gradi
   const memory target = onednn_view(
       blocked, reorder.needed() ? scratch(blocked.get_size() / sizeof(float)) : weight_gradient);
   output_gradient = kernels_->gradient_of(output_gradient);
-  kernel.primitive.execute(onednn_stream(),
-                           {{DNNL_ARG_SRC, onednn_view(kernels_->input, input)},
-                            {DNNL_ARG_DIFF_DST, onednn_view(kernels_->output, output_gradient)},
-                            {DNNL_ARG_DIFF_WEIGHTS, target}});
+  const auto plain_or_as_it_is = [](std::optional<Reorder>& reorder, const float* data, int slot) {
+    if (!reorder || !reorder->needed()) return data;
+    float* plain = scratch(reorder->size(), slot);
+    reorder->run(data, plain);
+    return static_cast<const float*>(plain);
+  };
+  input = plain_or_as_it_is(kernel.input_to_plain, input, 2);
+  output_gradient = plain_or_as_it_is(kernel.gradient_to_plain, output_gradient, 3);
+  kernel.primitive.execute(
+      onednn_stream(),
+      {{DNNL_ARG_SRC, onednn_view(kernel.description.src_desc(), input)},
+       {DNNL_ARG_DIFF_DST, onednn_view(kernel.description.diff_dst_desc(), output_gradient)},
+       {DNNL_ARG_DIFF_WEIGHTS, target}});
   if (reorder.needed())
     reorder.run(static_cast<const float*>(target.get_data_handle()), weight_gradient);
   onednn_stream().wait();

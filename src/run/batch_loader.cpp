@@ -9,10 +9,29 @@ BatchLoader::BatchLoader(const data::Dataset& dataset, data::Sampler sampler,
 }
 
 Batch BatchLoader::load(int64_t epoch, int64_t step, int part, int parts) {
-  const data::Slice mine = sampler_.slice(step, rank_);
-  const data::Slice in_share{mine.size() * part / parts, mine.size() * (part + 1) / parts};
+  const int64_t mine = sampler_.slice(step, rank_).size();
+  return load(epoch, step, {mine * part / parts, mine * (part + 1) / parts});
+}
+
+Batch BatchLoader::load(int64_t epoch, int64_t step, const std::vector<data::Slice>& in_share) {
+  if (in_share.size() == 1) return load(epoch, step, in_share[0]);
+  Batch all;
+  std::vector<torch::Tensor> inputs, targets;
+  for (const data::Slice& slice : in_share) {
+    Batch part = load(epoch, step, slice);
+    all.samples += part.samples;
+    inputs.push_back(part.input);
+    targets.push_back(part.target);
+  }
+  all.input = torch::cat(inputs);
+  all.target = torch::cat(targets);
+  return all;
+}
+
+Batch BatchLoader::load(int64_t epoch, int64_t step, data::Slice in_share) {
   if (ahead_) return view(epoch, step, in_share);
-  return copy(epoch, {mine.begin + in_share.begin, mine.begin + in_share.end});
+  const int64_t begin = sampler_.slice(step, rank_).begin;
+  return copy(epoch, {begin + in_share.begin, begin + in_share.end});
 }
 
 Batch BatchLoader::copy(int64_t epoch, data::Slice positions) const {

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <vector>
 
 #include "data/dataset.h"
 #include "data/loader/loader.h"
@@ -29,8 +30,11 @@ class BatchLoader {
 
   // Micro-batch `part` of `parts` of this rank's share of the step.
   Batch load(int64_t epoch, int64_t step, int part, int parts);
+  // Some slices of it, one after the other.
+  Batch load(int64_t epoch, int64_t step, const std::vector<data::Slice>& in_share);
 
  private:
+  Batch load(int64_t epoch, int64_t step, data::Slice in_share);
   Batch copy(int64_t epoch, data::Slice positions) const;
   Batch view(int64_t epoch, int64_t step, data::Slice in_share);
 

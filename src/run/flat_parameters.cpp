@@ -1,6 +1,5 @@
 #include "run/flat_parameters.h"
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "model/gradient_sink.h"
 
@@ -15,15 +14,16 @@ int64_t padded(int64_t count) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module, const FlatMemory& memory) {
+FlatParameters::FlatParameters(const std::vector<torch::Tensor>& parameters,
+                               const FlatMemory& memory) {
   int64_t total = 0;
-  for (const auto& named : module.named_parameters()) {
-    if (named.value().scalar_type() != torch::kFloat32)
+  for (const torch::Tensor& parameter : parameters) {
+    if (parameter.scalar_type() != torch::kFloat32)
       throw Error(ErrorCode::usage,
-                  fmt::format("the parameter {} is {}, and only float32 can be trained",
-                              named.key(), torch::toString(named.value().scalar_type())));
-    slots_.push_back({named.value(), total, named.value().numel()});
-    total += padded(named.value().numel());
+                  fmt::format("a parameter is {}, and only float32 can be trained",
+                              torch::toString(parameter.scalar_type())));
+    slots_.push_back({parameter, total, parameter.numel()});
+    total += padded(parameter.numel());
   }
   const auto allocate = [total](const Allocate& where) {
     return where ? torch::from_blob(where(static_cast<size_t>(total)), {total})
@@ -48,8 +48,7 @@ FlatParameters::~FlatParameters() {
 }
 
 void FlatParameters::begin_step() {
-  auto& sink = model::GradientSink::of_this_thread();
-  sink.begin_step();
+  const auto& sink = model::GradientSink::of_this_thread();
   for (Slot& slot : slots_) {
     slot.zeroed = !sink.written_before(slot.parameter);
     if (slot.zeroed) std::fill_n(gradient_of(slot), slot.count, 0.0f);
@@ -59,14 +58,6 @@ void FlatParameters::begin_step() {
 void FlatParameters::settle(const Slot& slot) {
   if (!slot.zeroed && !model::GradientSink::of_this_thread().written(slot.parameter))
     std::fill_n(gradient_of(slot), slot.count, 0.0f);
-}
-
-std::string FlatParameters::checksum() const {
-  Checksum checksum;
-  for (const Slot& slot : slots_)
-    checksum.add(std::as_bytes(
-        std::span(slot.parameter.data_ptr<float>(), static_cast<size_t>(slot.count))));
-  return checksum.hex();
 }
 
 }  // namespace renkei::run

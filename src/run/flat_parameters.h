@@ -31,8 +31,11 @@ class FlatParameters {
     bool zeroed = false;  // in this step
   };
 
-  // Moves the parameters of `module` into the flat buffer; the module keeps working as before.
-  explicit FlatParameters(torch::nn::Module& module, const FlatMemory& memory = {});
+  // Moves the parameters of a module, or some, into the flat buffer; it keeps working as before.
+  explicit FlatParameters(torch::nn::Module& module, const FlatMemory& memory = {})
+      : FlatParameters(module.parameters(), memory) {}
+  explicit FlatParameters(const std::vector<torch::Tensor>& parameters,
+                          const FlatMemory& memory = {});
   ~FlatParameters();
   FlatParameters(const FlatParameters&) = delete;
   FlatParameters& operator=(const FlatParameters&) = delete;
@@ -45,14 +48,11 @@ class FlatParameters {
   std::span<float> gradient_span() { return as_span(gradients_); }
 
   // Makes the gradients ready for a step: zeroes them, but for those that kernels of ours will
-  // replace (model/gradient_sink.h).
+  // replace. To be called after the same function of model/gradient_sink.h.
   void begin_step();
   // To be called before gradients of a parameter are reduced: those of a parameter that no kernel
   // has replaced in this step, though it did so in the last one, become zero.
   void settle(const Slot& slot);
-
-  // A hash of the bytes of all parameters, in order; the padding does not count.
-  std::string checksum() const;
 
  private:
   float* gradient_of(const Slot& slot) { return gradients_.data_ptr<float>() + slot.offset; }

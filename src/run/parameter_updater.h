@@ -54,6 +54,7 @@ class ParameterUpdater {
   // Call before the backward that completes the gradients of a step. `update.gradient_scale` is
   // what the gradients are to be multiplied with, beside the loss scale.
   void start(int64_t step, const optim::Step& update);
+  bool started() const { return started_; }
   void finish_reduction();  // the gradients of all ranks are here
   void finish_update();     // all parameters have their new values, on all ranks
 

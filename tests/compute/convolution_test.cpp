@@ -24,6 +24,7 @@ const ConvolutionShape kShapes[] = {
     {1, 16, 9, 9, 16, 1, 7, 1, 0, 3},     // a row
     {1, 16, 9, 9, 16, 7, 1, 1, 3, 0},     // a column
     {1, 8, 9, 9, 16, 5, 5, 1, 2, 2},
+    {2, 64, 2, 2, 64, 3, 3, 1, 1, 1},  // the end of a network for small images
 };
 
 class Convolutions : public testing::TestWithParam<ConvolutionShape> {

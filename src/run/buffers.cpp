@@ -1,0 +1,47 @@
+#include "run/buffers.h"
+
+#include "base/checksum.h"
+
+namespace renkei::run {
+namespace {
+
+std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+}  // namespace
+
+void broadcast_state(torch::nn::Module& network, comm::Communicator& communicator,
+                     const comm::Call& call) {
+  for (const auto& list : {network.parameters(), network.buffers()})
+    for (const torch::Tensor& tensor : list)
+      communicator.broadcast(comm::Buffer(bytes_of(tensor)), 0, call);
+}
+
+void average_buffers(const std::vector<torch::Tensor>& buffers, comm::Communicator& communicator,
+                     const comm::Call& call) {
+  const auto ranks = static_cast<float>(communicator.transport().size());
+  if (ranks == 1) return;
+  std::vector<float> flat;
+  const auto for_floats = [&](auto action) {
+    for (const torch::Tensor& buffer : buffers)
+      if (buffer.scalar_type() == torch::kFloat32 && buffer.is_contiguous())
+        action(buffer.data_ptr<float>(), buffer.numel());
+  };
+  for_floats(
+      [&](float* values, int64_t count) { flat.insert(flat.end(), values, values + count); });
+  if (flat.empty()) return;
+  communicator.allreduce(comm::Buffer(std::span(flat)), comm::Reduction::sum, call);
+  const float* next = flat.data();
+  for_floats([&](float* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) values[i] = *next++ / ranks;
+  });
+}
+
+std::string checksum_of(const std::vector<torch::Tensor>& tensors) {
+  Checksum checksum;
+  for (const torch::Tensor& tensor : tensors) checksum.add(bytes_of(tensor.contiguous()));
+  return checksum.hex();
+}
+
+}  // namespace renkei::run

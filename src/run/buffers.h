@@ -1,0 +1,24 @@
+// The tensors of a network on their way between ranks.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace renkei::run {
+
+// Parameters and buffers become those of rank 0.
+void broadcast_state(torch::nn::Module& network, comm::Communicator& communicator,
+                     const comm::Call& call);
+
+// Each float buffer becomes its mean over the ranks.
+void average_buffers(const std::vector<torch::Tensor>& buffers, comm::Communicator& communicator,
+                     const comm::Call& call);
+
+// A hash of the bytes of the tensors, in order.
+std::string checksum_of(const std::vector<torch::Tensor>& tensors);
+
+}  // namespace renkei::run

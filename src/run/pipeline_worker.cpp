@@ -1,0 +1,672 @@
+#include "run/pipeline_worker.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "model/random_ops.h"
+#include "optim/loss_scale.h"
+#include "plan/plan_file.h"
+#include "run/buffers.h"
+#include "run/captures.h"
+#include "run/memory.h"
+
+namespace renkei::run {
+
+using schedule::Task;
+using schedule::TaskKind;
+
+namespace {
+
+constexpr int kFirstTag = 20'000;  // above those of the collectives and their channels
+constexpr int kStageChannel = 16, kTiedChannel = 32;
+
+int tag_of(int stage, int peer) {
+  return kFirstTag + 2 * std::min(stage, peer) + (peer < stage ? 1 : 0);
+}
+
+bool has(const std::vector<int>& list, int value) {
+  return std::ranges::binary_search(list, value);
+}
+
+std::vector<torch::ScalarType> dtypes_of(const model::Capture& capture) {
+  std::vector<torch::ScalarType> types;
+  for (const torch::jit::Value* value : capture.values)
+    types.push_back(*value->type()->expect<c10::TensorType>()->scalarType());
+  return types;
+}
+
+// What a tensor has of some samples; the whole where it has no batch.
+torch::Tensor part_of(const torch::Tensor& whole, int dimension, int64_t samples, int64_t offset,
+                      int64_t count) {
+  if (dimension < 0 || count == samples) return whole;
+  const int64_t scale = whole.size(dimension) / samples;
+  return whole.narrow(dimension, offset * scale, count * scale);
+}
+
+}  // namespace
+
+// A transfer of all values between two stages, under way.
+struct PipelineWorker::Incoming {
+  bool forward = true;
+  struct Piece {
+    int value;
+    torch::Tensor place, buffer;  // copied to its place afterwards, where that is not contiguous
+    comm::Request request;
+  };
+  std::map<int, torch::Tensor> values;
+  std::vector<Piece> pieces;
+};
+
+struct PipelineWorker::Posted {
+  Task task;
+  Incoming incoming;
+};
+
+// --- setting up ---
+
+PipelineWorker::PipelineWorker(const TrainJob& job, const TrainOptions& options)
+    : job_(job),
+      options_(options),
+      world_(job.communicator.transport()),
+      lanes_({.count = job.train_data.count(),
+              .global_batch = job.plan.batch.global,
+              .seed = options.seed},
+             Lanes::count(job.plan), static_cast<int>(job.plan.batch.accumulation)),
+      tasks_(schedule::make_schedule(job.plan, world_.rank())),
+      outbox_(world_) {
+  check_options();
+  model::batch_norm_policy().mode = options.batch_norm;
+  for (size_t s = 0; s < job.plan.stage_list.size(); ++s) {
+    const plan::Stage& planned = job.plan.stage_list[s];
+    const auto found = std::ranges::find(planned.ranks, world_.rank());
+    if (found == planned.ranks.end()) continue;
+    Stage stage{.number = static_cast<int>(s),
+                .ranks = planned.ranks,
+                .replica = static_cast<int>(found - planned.ranks.begin()),
+                .recompute = planned.recompute};
+    stage.lanes = lanes_.of_replica(stage.replica, static_cast<int>(planned.ranks.size()));
+    stage.micro_batches.resize(static_cast<size_t>(lanes_.micro_batches()));
+    stages_.push_back(std::move(stage));
+  }
+  broadcast_state(job_.network, job_.communicator, call("broadcast of the initial state"));
+  record_network();
+
+  const size_t replicas = stages_.front().ranks.size();
+  options_.loader.rank = stages_.front().replica;  // the same in all its stages
+  loader_ = std::make_unique<BatchLoader>(job_.train_data,
+                                          data::Sampler({.count = job_.train_data.count(),
+                                                         .global_batch = job_.plan.batch.global,
+                                                         .ranks = static_cast<int>(replicas),
+                                                         .seed = options_.seed}),
+                                          options_.loader);
+}
+
+PipelineWorker::~PipelineWorker() {
+  model::batch_norm_policy() = {};
+}
+
+void PipelineWorker::check_options() const {
+  const auto refuse = [](const std::string& what, const std::string& hint) {
+    throw Error(ErrorCode::usage, what, hint);
+  };
+  plan::check_ranks(job_.plan, world_.size(), "the plan");
+  if (job_.plan.ranks() < world_.size())
+    refuse(
+        fmt::format("the plan is for {} ranks, and there are {}", job_.plan.ranks(), world_.size()),
+        fmt::format("start it with -n {}, or plan again", job_.plan.ranks()));
+  if (options_.batch_norm == model::BatchNormMode::synchronised)
+    refuse("synchronised batch normalisation is not possible in a pipeline",
+           "use --plan data, or leave train.batch_norm out");
+  if (options_.update.clip_norm || options_.update.loss_scale.dynamic)
+    refuse("clipping and dynamic loss scaling are not possible in a pipeline",
+           "use --plan data, or leave optim.clip_norm and optim.loss_scale out");
+}
+
+void PipelineWorker::record_network() {
+  const int64_t last = lanes_.sampler().steps_per_epoch() - 1;
+  std::set<int64_t> sizes;
+  for (const Stage& stage : stages_)
+    for (const int64_t step : {int64_t{0}, last})
+      for (int m = 0; m < lanes_.micro_batches(); ++m)
+        sizes.insert(lanes_.samples(step, m, stage.lanes));
+  sizes.erase(0);
+  if (sizes.empty()) sizes.insert(1);
+  // Neighbours with other numbers of replicas exchange parts of micro-batches: where is the batch?
+  const bool divided = lanes_.count() > static_cast<int>(stages_.front().ranks.size()) ||
+                       std::ranges::any_of(job_.plan.stage_list, [&](const plan::Stage& other) {
+                         return other.ranks.size() != stages_.front().ranks.size();
+                       });
+
+  const auto add_to = [](Mode& mode, const model::Capture& capture, int64_t samples) {
+    auto& shapes = mode.shapes[samples];
+    for (const graph::Value& value : capture.graph.values) shapes.push_back(value.shape);
+  };
+  std::vector<std::vector<int>> stages_of;
+  for (const int64_t samples : sizes) {
+    model::Capture capture =
+        capture_training(job_.network, job_.objective, job_.train_data, samples);
+    if (training_.stages.empty()) {
+      plan::check_against(job_.plan, capture.graph, "the plan");
+      state_ = capture.parameters;
+      for (const torch::Tensor& tensor : state_) shapes_.push_back(tensor.sizes().vec());
+      parameters_ = job_.network.parameters().size();
+      training_.stages = plan::stage_values(
+          capture.graph, plan::stage_of_ops(job_.plan, capture.graph), job_.plan.stages);
+      stages_of.resize(state_.size());
+      for (size_t s = 0; s < training_.stages.size(); ++s) {
+        if (training_.stages[s].loads && !job_.plan.stage_list[s].loads)
+          throw Error(ErrorCode::data,
+                      fmt::format("the plan: stage {} uses samples, but does not load them", s),
+                      "set \"loads\": true there");
+        std::set<int> used;
+        for (const int op : training_.stages[s].ops)
+          for (const int p : capture.graph.ops[static_cast<size_t>(op)].parameters) used.insert(p);
+        for (const int p : used) stages_of[static_cast<size_t>(p)].push_back(static_cast<int>(s));
+      }
+      if (divided)
+        find_batch_dimensions(
+            capture, capture_training(job_.network, job_.objective, job_.train_data, samples + 1));
+      training_.batch_dimension = capture.batch_dimension;
+      training_.graph = capture.graph;
+      training_.dtypes = dtypes_of(capture);
+    }
+    add_to(training_, capture, samples);
+    for (Stage& stage : stages_) {
+      const auto& values = training_.stages[static_cast<size_t>(stage.number)];
+      stage.programs.emplace(samples, model::Program(capture, values.ops, values.made));
+    }
+  }
+  // What nothing uses has gradients of zero, and somebody must keep it.
+  for (auto& stages : stages_of)
+    if (stages.empty()) stages.push_back(0);
+
+  if (job_.held_out) {
+    const int64_t at_once = std::max<int64_t>(64, job_.plan.batch.global / lanes_.micro_batches());
+    evaluation_lanes_.emplace(
+        data::SamplerOptions{
+            .count = job_.held_out->count(), .global_batch = at_once, .shuffle = false},
+        lanes_.count(), 1);
+    std::set<int64_t> evaluation_sizes;
+    for (const Stage& stage : stages_)
+      for (const int64_t step : {int64_t{0}, evaluation_lanes_->sampler().steps_per_epoch() - 1})
+        evaluation_sizes.insert(evaluation_lanes_->samples(step, 0, stage.lanes));
+    evaluation_sizes.erase(0);
+    if (evaluation_sizes.empty()) evaluation_sizes.insert(1);
+    for (const int64_t samples : evaluation_sizes) {
+      model::Capture capture =
+          capture_evaluation(job_.network, job_.objective, *job_.held_out, samples);
+      if (evaluation_.stages.empty()) {
+        evaluation_.stages = plan::stage_values(
+            capture.graph, plan::stages_by_parameters(capture.graph, stages_of), job_.plan.stages);
+        if (divided)
+          find_batch_dimensions(capture, capture_evaluation(job_.network, job_.objective,
+                                                            *job_.held_out, samples + 1));
+        evaluation_.batch_dimension = capture.batch_dimension;
+        evaluation_.graph = capture.graph;
+        evaluation_.dtypes = dtypes_of(capture);
+      }
+      add_to(evaluation_, capture, samples);
+      for (Stage& stage : stages_) {
+        const auto& values = evaluation_.stages[static_cast<size_t>(stage.number)];
+        stage.evaluation.emplace(samples, model::Program(capture, values.ops, values.made));
+      }
+    }
+  }
+  divide_parameters(stages_of);
+}
+
+// Those of other stages leave the memory of this rank.
+void PipelineWorker::divide_parameters(const std::vector<std::vector<int>>& stages_of) {
+  std::map<std::vector<int>, std::vector<int>> tied;  // by ranks
+  for (size_t i = 0; i < state_.size(); ++i) {
+    std::set<int> ranks;
+    for (const int s : stages_of[i]) {
+      const auto& of_stage = job_.plan.stage_list[static_cast<size_t>(s)].ranks;
+      ranks.insert(of_stage.begin(), of_stage.end());
+    }
+    holders_.emplace_back(ranks.begin(), ranks.end());
+    const auto index = static_cast<int>(i);
+    if (i < parameters_ && stages_of[i].size() > 1) tied[holders_.back()].push_back(index);
+    for (Stage& stage : stages_) {
+      if (!has(stages_of[i], stage.number)) continue;
+      if (i >= parameters_)
+        stage.buffers.push_back(index);
+      else if (stages_of[i].size() == 1)
+        stage.group.parameters.push_back(index);
+    }
+    if (!ranks.contains(world_.rank()))
+      state_[i].set_data(torch::empty({0}, state_[i].options().requires_grad(false)));
+  }
+  const bool overlap = options_.update.overlap && job_.plan.chunks == 1;
+  for (Stage& stage : stages_) {
+    stage.group.ranks = stage.ranks;
+    open_group(stage.group, kStageChannel, overlap);
+  }
+  for (const auto& [ranks, parameters] : tied) {
+    if (!has(ranks, world_.rank())) continue;
+    Group group{.ranks = ranks, .parameters = parameters};
+    open_group(group, kTiedChannel, false);
+    tied_.push_back(std::move(group));
+  }
+  release_unused_memory();
+}
+
+void PipelineWorker::open_group(Group& group, int channel, bool overlap) {
+  group.transport = std::make_unique<comm::SubTransport>(world_, group.ranks, channel);
+  group.communicator = std::make_unique<comm::Communicator>(
+      *group.transport, comm::CommunicatorOptions{.shared_memory = false});
+  if (group.parameters.empty()) return;
+  std::vector<torch::Tensor> parameters;
+  for (const int p : group.parameters) parameters.push_back(state_[static_cast<size_t>(p)]);
+  FlatMemory memory;
+  memory.gradients = [&](size_t count) {
+    return reinterpret_cast<float*>(group.communicator->allocate(count, comm::DType::f32).data);
+  };
+  group.flat = std::make_unique<FlatParameters>(parameters, memory);
+  UpdateOptions update = options_.update;
+  update.overlap = overlap;
+  group.updater = std::make_unique<ParameterUpdater>(*group.flat, /*values_are_shared=*/false,
+                                                     *group.communicator, update);
+}
+
+// --- a step ---
+
+comm::Call PipelineWorker::call(std::string_view operation) const {
+  return {
+      .operation = operation, .step = position_.step, .timeout_seconds = options_.timeout_seconds};
+}
+
+PipelineWorker::Stage& PipelineWorker::stage(int number) {
+  const auto found = std::ranges::find(stages_, number, &Stage::number);
+  if (found == stages_.end())
+    throw Error(ErrorCode::bug, fmt::format("stage {} is not on rank {}", number, world_.rank()));
+  return *found;
+}
+
+PipelineWorker::MicroBatch& PipelineWorker::micro_batch(const Task& task) {
+  return stage(task.stage).micro_batches[static_cast<size_t>(task.micro_batch)];
+}
+
+std::vector<ParameterUpdater*> PipelineWorker::updaters() {
+  std::vector<ParameterUpdater*> list;
+  for (const Stage& stage : stages_)
+    if (stage.group.updater) list.push_back(stage.group.updater.get());
+  for (const Group& group : tied_) list.push_back(group.updater.get());
+  return list;
+}
+
+void PipelineWorker::begin_step(const StepPosition& position, double learning_rate) {
+  position_ = position;
+  learning_rate_ = learning_rate;
+  global_samples_ = lanes_.sampler().batch(position.step_in_epoch).size();
+  loss_sum_ = 0;
+  next_receive_ = 0;
+  model::GradientSink::of_this_thread().begin_step();
+  for (Stage& stage : stages_) {
+    if (stage.group.flat) stage.group.flat->begin_step();
+    for (int m = 0; m < lanes_.micro_batches(); ++m)
+      stage.micro_batches[static_cast<size_t>(m)].samples =
+          lanes_.samples(position.step_in_epoch, m, stage.lanes);
+  }
+  for (Group& group : tied_) group.flat->begin_step();
+}
+
+void PipelineWorker::execute(const Task& task) {
+  Stage& here = stage(task.stage);
+  Group& group = here.group;
+  switch (task.kind) {
+    case TaskKind::load: {
+      MicroBatch& micro = micro_batch(task);
+      micro.batch =
+          loader_->load(position_.epoch, position_.step_in_epoch,
+                        lanes_.slices(position_.step_in_epoch, task.micro_batch, here.lanes));
+      return;
+    }
+    case TaskKind::receive:
+      if (posted_.empty()) post_next_receive();
+      finish(posted_.front()->incoming, micro_batch(task));
+      posted_.clear();
+      return;
+    case TaskKind::send:
+      return send(training_, here, micro_batch(task), task.peer, lanes_, position_.step_in_epoch,
+                  task.micro_batch);
+    case TaskKind::forward:
+      post_next_receive();
+      return forward(task);
+    case TaskKind::backward:
+    case TaskKind::backward_input:
+      post_next_receive();
+      return backward(task);
+    case TaskKind::backward_weight: {
+      post_next_receive();
+      MicroBatch& micro = micro_batch(task);
+      if (micro.put_off) micro.put_off->run();
+      micro.put_off.reset();
+      return;
+    }
+    case TaskKind::reduce:
+      if (!group.updater) return;
+      if (!group.updater->started()) start_update(group);
+      return group.updater->finish_reduction();
+    case TaskKind::update:
+      if (group.updater) group.updater->finish_update();
+      return;
+  }
+}
+
+double PipelineWorker::end_step() {
+  for (Group& group : tied_) {
+    start_update(group);
+    group.updater->finish_reduction();
+    group.updater->finish_update();
+  }
+  outbox_.wait(call("transfers between stages"));
+  job_.communicator.allreduce(comm::Buffer(std::span(&loss_sum_, 1)), comm::Reduction::sum,
+                              call("allreduce of the loss"));
+  return loss_sum_;
+}
+
+void PipelineWorker::start_update(Group& group) {
+  group.updater->start(position_.step,
+                       {.number = position_.step + 1,
+                        .epoch = static_cast<double>(position_.epoch) +
+                                 static_cast<double>(position_.step_in_epoch) /
+                                     static_cast<double>(lanes_.sampler().steps_per_epoch()),
+                        .learning_rate = learning_rate_});
+}
+
+// --- computing ---
+
+std::vector<torch::Tensor> PipelineWorker::state_for(const model::Program& program,
+                                                     bool copy_buffers) const {
+  std::vector<torch::Tensor> tensors;
+  for (const int p : program.parameters()) {
+    const torch::Tensor& tensor = state_[static_cast<size_t>(p)];
+    const bool copy = copy_buffers && static_cast<size_t>(p) >= parameters_;
+    tensors.push_back(copy ? tensor.clone() : tensor);
+  }
+  return tensors;
+}
+
+std::vector<torch::Tensor> PipelineWorker::compute(Stage& stage, const model::Program& program,
+                                                   MicroBatch& micro, const Mode& mode,
+                                                   bool with_gradients, bool again) {
+  const torch::AutoGradMode gradients(with_gradients);
+  std::vector<torch::Tensor> inputs;
+  for (const int value : program.inputs()) {
+    const graph::Value& known = mode.graph.values[static_cast<size_t>(value)];
+    if (std::ranges::count(mode.graph.inputs, value) > 0) {
+      inputs.push_back(known.name == "input" ? micro.batch.input : micro.batch.target);
+      continue;
+    }
+    const torch::Tensor& received = micro.received.at(value);
+    if (!with_gradients || !known.gradient) {
+      inputs.push_back(received);
+      continue;
+    }
+    torch::Tensor leaf = received.detach().requires_grad_();
+    // A node of its own, in which gradients of later stages and of this one meet.
+    torch::Tensor inner = leaf.view_as(leaf);
+    inputs.push_back(inner);
+    micro.leaves[value] = std::move(leaf);
+    micro.inner[value] = std::move(inner);
+  }
+  const auto number = static_cast<int64_t>(&micro - stage.micro_batches.data());
+  const model::KeyedRandom random(
+      {.seed = options_.seed,
+       .step = position_.step,
+       .micro_batch = stage.replica * int64_t{lanes_.micro_batches()} + number});
+  return program.run(inputs, state_for(program, again));
+}
+
+void PipelineWorker::forward(const Task& task) {
+  Stage& here = stage(task.stage);
+  MicroBatch& micro = micro_batch(task);
+  if (micro.samples == 0) return;
+  const model::Program& program = here.programs.at(micro.samples);
+  micro.made = compute(here, program, micro, training_, !here.recompute, false);
+  for (size_t i = 0; i < micro.made.size(); ++i)
+    if (program.outputs()[i] == training_.graph.outputs[0])
+      loss_sum_ += micro.made[i].item<double>();
+}
+
+void PipelineWorker::backward(const Task& task) {
+  Stage& here = stage(task.stage);
+  MicroBatch& micro = micro_batch(task);
+  const bool last = task.micro_batch + 1 == lanes_.micro_batches();
+  const bool whole = task.kind == TaskKind::backward;
+  if (last && whole && job_.plan.chunks == 1 && here.group.updater) start_update(here.group);
+  if (micro.samples == 0) return;
+  const model::Program& program = here.programs.at(micro.samples);
+  const auto& values = training_.stages[static_cast<size_t>(here.number)];
+  if (here.recompute) micro.made = compute(here, program, micro, training_, true, true);
+
+  std::vector<torch::Tensor> roots, seeds;
+  for (size_t i = 0; i < micro.made.size(); ++i) {
+    if (!micro.made[i].requires_grad()) continue;
+    const int value = program.outputs()[i];
+    if (value == training_.graph.outputs[0]) {
+      const double scale = optim::LossScale(options_.update.loss_scale).scale();
+      roots.push_back(micro.made[i]);
+      seeds.push_back(
+          torch::full_like(micro.made[i], scale / static_cast<double>(global_samples_)));
+    } else if (const auto found = micro.gradients.find(value); found != micro.gradients.end()) {
+      roots.push_back(micro.made[i]);
+      seeds.push_back(found->second);
+    }
+  }
+  for (const auto& [value, inner] : micro.inner)
+    if (const auto found = micro.gradients.find(value); found != micro.gradients.end()) {
+      roots.push_back(inner);
+      seeds.push_back(found->second);
+    }
+  if (!whole) micro.put_off = std::make_unique<model::DeferredGradients>();
+  if (!roots.empty()) torch::autograd::backward(roots, seeds);
+  if (micro.put_off) micro.put_off->stop();
+
+  for (const int value : values.incoming) {
+    if (!training_.graph.values[static_cast<size_t>(value)].gradient) continue;
+    torch::Tensor gradient;
+    if (const auto leaf = micro.leaves.find(value); leaf != micro.leaves.end())
+      gradient = leaf->second.grad();
+    else if (const auto passed = micro.gradients.find(value); passed != micro.gradients.end())
+      gradient = passed->second;
+    micro.input_gradients[value] =
+        gradient.defined() ? gradient : torch::zeros_like(micro.received.at(value));
+  }
+  micro.made.clear();
+  micro.inner.clear();
+  micro.leaves.clear();
+  micro.received.clear();
+  micro.gradients.clear();
+  micro.batch = {};
+}
+
+// --- between stages ---
+
+void PipelineWorker::send(const Mode& mode, Stage& stage, MicroBatch& micro, int to_stage,
+                          const Lanes& lanes, int64_t step, int number) {
+  const bool forward = to_stage > stage.number;
+  const auto& values = mode.stages[static_cast<size_t>(stage.number)];
+  const auto& ranks = job_.plan.stage_list[static_cast<size_t>(to_stage)].ranks;
+  for (const int value : forward ? values.outgoing : values.incoming) {
+    const auto v = static_cast<size_t>(value);
+    torch::Tensor tensor;
+    if (micro.samples > 0) {
+      if (!forward) {
+        if (!mode.graph.values[v].gradient) continue;
+        tensor = micro.input_gradients.at(value);
+      } else if (const auto made = std::ranges::find(values.made, value);
+                 made != values.made.end()) {
+        tensor = micro.made[static_cast<size_t>(made - values.made.begin())].detach();
+      } else {
+        tensor = micro.received.at(value);
+      }
+    }
+    for (size_t j = 0; j < ranks.size(); ++j) {
+      const LaneRange theirs =
+          lanes.of_replica(static_cast<int>(j), static_cast<int>(ranks.size()));
+      const LaneRange both{std::max(theirs.begin, stage.lanes.begin),
+                           std::min(theirs.end, stage.lanes.end)};
+      if (both.begin >= both.end) continue;
+      const int64_t count = lanes.samples(step, number, both);
+      const int dimension = mode.batch_dimension[v];
+      // What has no batch is the same everywhere: one of those who have it sends it.
+      const bool whole = both.begin == theirs.begin && both.end == theirs.end;
+      if (count == 0 || (dimension < 0 && !whole && both.begin > theirs.begin)) continue;
+      const int64_t offset = lanes.samples(step, number, {stage.lanes.begin, both.begin});
+      outbox_.send(ranks[j], part_of(tensor, dimension, micro.samples, offset, count),
+                   tag_of(stage.number, to_stage));
+    }
+  }
+  if (!forward) micro.input_gradients.clear();
+  // Without gradients nobody asks for them again.
+  if (forward && stage.recompute) micro.made.clear();
+}
+
+PipelineWorker::Incoming PipelineWorker::post(const Mode& mode, Stage& stage, int from_stage,
+                                              const Lanes& lanes, int64_t step, int number) {
+  Incoming incoming{.forward = from_stage < stage.number};
+  const auto& values = mode.stages[static_cast<size_t>(stage.number)];
+  const auto& ranks = job_.plan.stage_list[static_cast<size_t>(from_stage)].ranks;
+  const int64_t samples = lanes.samples(step, number, stage.lanes);
+  if (samples == 0) return incoming;
+  for (const int value : incoming.forward ? values.incoming : values.outgoing) {
+    const auto v = static_cast<size_t>(value);
+    const graph::Value& known = mode.graph.values[v];
+    if (!incoming.forward && !known.gradient) continue;
+    torch::Tensor tensor =
+        torch::empty(mode.shapes.at(samples)[v], torch::TensorOptions(mode.dtypes[v]));
+    for (size_t j = 0; j < ranks.size(); ++j) {
+      const LaneRange theirs =
+          lanes.of_replica(static_cast<int>(j), static_cast<int>(ranks.size()));
+      const LaneRange both{std::max(theirs.begin, stage.lanes.begin),
+                           std::min(theirs.end, stage.lanes.end)};
+      if (both.begin >= both.end) continue;
+      const int64_t count = lanes.samples(step, number, both);
+      const int dimension = mode.batch_dimension[v];
+      const bool whole = both.begin == stage.lanes.begin && both.end == stage.lanes.end;
+      if (count == 0 || (dimension < 0 && !whole && both.begin > stage.lanes.begin)) continue;
+      const int64_t offset = lanes.samples(step, number, {stage.lanes.begin, both.begin});
+      Incoming::Piece piece{.value = value,
+                            .place = part_of(tensor, dimension, samples, offset, count)};
+      piece.buffer = piece.place.is_contiguous() ? piece.place : torch::empty_like(piece.place);
+      piece.request = world_.receive(
+          ranks[j],
+          std::span(static_cast<std::byte*>(piece.buffer.data_ptr()), piece.buffer.nbytes()),
+          tag_of(from_stage, stage.number));
+      incoming.pieces.push_back(std::move(piece));
+    }
+    incoming.values[value] = std::move(tensor);
+  }
+  return incoming;
+}
+
+void PipelineWorker::finish(Incoming& incoming, MicroBatch& micro) {
+  for (Incoming::Piece& piece : incoming.pieces) {
+    world_.wait(piece.request,
+                call(incoming.forward ? "receive of activations" : "receive of gradients"));
+    if (!piece.buffer.is_same(piece.place)) piece.place.copy_(piece.buffer);
+  }
+  (incoming.forward ? micro.received : micro.gradients) = std::move(incoming.values);
+}
+
+// One transfer ahead of the work that needs it.
+void PipelineWorker::post_next_receive() {
+  if (!posted_.empty()) return;
+  while (next_receive_ < tasks_.size() && tasks_[next_receive_].kind != TaskKind::receive)
+    ++next_receive_;
+  if (next_receive_ == tasks_.size()) return;
+  const Task& task = tasks_[next_receive_++];
+  posted_.push_back(
+      std::make_unique<Posted>(Posted{task, post(training_, stage(task.stage), task.peer, lanes_,
+                                                 position_.step_in_epoch, task.micro_batch)}));
+}
+
+// --- besides the steps ---
+
+void PipelineWorker::average_buffers(const comm::Call& call) {
+  for (Stage& stage : stages_) {
+    std::vector<torch::Tensor> buffers;
+    for (const int b : stage.buffers) buffers.push_back(state_[static_cast<size_t>(b)]);
+    run::average_buffers(buffers, *stage.group.communicator, call);
+  }
+}
+
+Evaluation PipelineWorker::evaluate(const comm::Call& call) {
+  const Lanes& lanes = *evaluation_lanes_;
+  data::LoaderOptions loading = options_.loader;
+  loading.epochs = 1;
+  data::SamplerOptions sampling = lanes.sampler().options();
+  sampling.ranks = static_cast<int>(stages_.front().ranks.size());
+  BatchLoader loader(*job_.held_out, data::Sampler(sampling), loading);
+  std::array<double, 2> sums{};
+  for (int64_t step = 0; step < lanes.sampler().steps_per_epoch(); ++step)
+    for (Stage& stage : stages_) {
+      const auto& values = evaluation_.stages[static_cast<size_t>(stage.number)];
+      MicroBatch& micro = stage.micro_batches.front();
+      micro = {.samples = lanes.samples(step, 0, stage.lanes)};
+      // All stages load, whether they use it or not: then all have finished with the same batch.
+      micro.batch = loader.load(0, step, lanes.slices(step, 0, stage.lanes));
+      if (stage.number > 0) {
+        Incoming incoming = post(evaluation_, stage, stage.number - 1, lanes, step, 0);
+        finish(incoming, micro);
+      }
+      if (micro.samples > 0) {
+        micro.made =
+            compute(stage, stage.evaluation.at(micro.samples), micro, evaluation_, false, false);
+        for (size_t i = 0; i < values.made.size(); ++i)
+          for (size_t o = 0; o < evaluation_.graph.outputs.size(); ++o)
+            if (values.made[i] == evaluation_.graph.outputs[o])
+              sums[o] += micro.made[i].item<double>();
+      }
+      if (stage.number + 1 < job_.plan.stages)
+        send(evaluation_, stage, micro, stage.number + 1, lanes, step, 0);
+      micro = {};
+    }
+  outbox_.wait(call);
+  job_.communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum, call);
+  const auto samples = static_cast<double>(job_.held_out->count());
+  Evaluation result{.loss = sums[0] / samples, .samples = job_.held_out->count()};
+  if (evaluation_.graph.outputs.size() > 1) result.accuracy = sums[1] / samples;
+  return result;
+}
+
+std::string PipelineWorker::collect_parameters(const comm::Call& call) {
+  constexpr int kTag = kFirstTag - 1;
+  std::string checksum(16, ' ');
+  for (size_t i = 0; i < state_.size(); ++i) {
+    const int owner = holders_[i].front();
+    if (owner == 0) continue;
+    if (world_.rank() == owner) outbox_.send(0, state_[i].detach(), kTag);
+    if (world_.rank() != 0) continue;
+    const torch::Tensor whole = torch::empty(shapes_[i], state_[i].options().requires_grad(false));
+    comm::Request request = world_.receive(
+        owner, std::span(static_cast<std::byte*>(whole.data_ptr()), whole.nbytes()), kTag);
+    world_.wait(request, call);
+    state_[i].set_data(whole);
+  }
+  outbox_.wait(call);
+  if (world_.rank() == 0) checksum = checksum_of(job_.network.parameters());
+  job_.communicator.broadcast(
+      comm::Buffer(std::span(reinterpret_cast<std::byte*>(checksum.data()), checksum.size())), 0,
+      call);
+  return checksum;
+}
+
+Worker::Held PipelineWorker::held() const {
+  Held held{.in_tensors = true};
+  const auto add = [&](const Group& group) {
+    if (!group.flat) return;
+    const auto bytes = static_cast<int64_t>(group.flat->value_span().size_bytes());
+    held.parameters += bytes;
+    held.gradients += bytes;
+    held.optimizer += static_cast<int64_t>(group.updater->state_bytes());
+  };
+  for (const Stage& stage : stages_) add(stage.group);
+  for (const Group& group : tied_) add(group);
+  return held;
+}
+
+}  // namespace renkei::run

@@ -1,0 +1,200 @@
+// Training in stages equals training in one process with the same micro-batches. Ranks are threads
+// here, each with a network of its own.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "base/error.h"
+#include "comm/thread_transport.h"
+#include "data/random_data.h"
+#include "data/random_tokens.h"
+#include "data/synth_data.h"
+#include "plan/stage_values.h"
+#include "run/captures.h"
+#include "run/trainer.h"
+#include "tests/run/networks.h"
+
+namespace renkei::run {
+namespace {
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<torch::Tensor> state;  // parameters and buffers
+  TrainResult result;
+};
+
+class Losses : public Observer {
+ public:
+  explicit Losses(std::vector<double>& losses) : losses_(losses) {}
+  void on_step(const StepReport& report) override { losses_.push_back(report.loss); }
+  void on_evaluation(int64_t, const Evaluation&) override {}
+
+ private:
+  std::vector<double>& losses_;
+};
+
+struct Layout {
+  int stages = 1, replicas = 1, micro_batches = 4, chunks = 1;
+  std::string schedule = "1f1b";
+  bool recompute = false;
+  std::vector<int> replicas_of = {};  // of each group, where they differ
+
+  std::string name() const {
+    return fmt::format("{} stages × {} replicas, {} micro-batches, {}{}{}", stages, replicas,
+                       micro_batches, schedule, chunks > 1 ? ", chunks" : "",
+                       recompute ? ", recompute" : "");
+  }
+};
+
+// The ops of the network in equal parts.
+plan::Plan plan_for(const TestCase& test, const Layout& layout) {
+  const auto network = test.make_network();
+  const auto capture = capture_training(*network, test.objective, *test.data, 2);
+  const int stages = layout.stages * layout.chunks;
+  plan::Plan plan{.kind = plan::PlanKind::pipeline,
+                  .stages = stages,
+                  .replicas = layout.replicas,
+                  .batch = {.global = test.batch,
+                            .micro = test.batch / layout.micro_batches / layout.replicas,
+                            .accumulation = layout.micro_batches,
+                            .ranks = layout.replicas},
+                  .schedule = layout.schedule,
+                  .chunks = layout.chunks};
+  const size_t ops = capture.graph.ops.size();
+  std::vector<int> stage_of(ops);
+  for (int s = 0; s < stages; ++s) {
+    const int group = s % layout.stages;
+    plan::Stage stage{.recompute = layout.recompute};
+    int first = 0;
+    const auto count_of = [&](int g) {
+      return layout.replicas_of.empty() ? layout.replicas
+                                        : layout.replicas_of[static_cast<size_t>(g)];
+    };
+    for (int g = 0; g < group; ++g) first += count_of(g);
+    for (int r = 0; r < count_of(group); ++r) stage.ranks.push_back(first + r);
+    for (size_t op = ops * static_cast<size_t>(s) / static_cast<size_t>(stages);
+         op < ops * static_cast<size_t>(s + 1) / static_cast<size_t>(stages); ++op) {
+      stage.ops.push_back(capture.graph.ops[op].id);
+      stage_of[op] = s;
+    }
+    plan.stage_list.push_back(stage);
+  }
+  const auto values = plan::stage_values(capture.graph, stage_of, stages);
+  for (int s = 0; s < stages; ++s)
+    plan.stage_list[static_cast<size_t>(s)].loads = values[static_cast<size_t>(s)].loads;
+  return plan;
+}
+
+Outcome train_by(const TestCase& test, const plan::Plan& plan) {
+  Outcome outcome;
+  std::mutex building;  // Torch's generator is shared by the threads
+  comm::run_as_threads(plan.ranks(), [&](comm::Transport& transport) {
+    std::shared_ptr<model::Network> network;
+    {
+      const std::lock_guard lock(building);
+      network = test.make_network();
+    }
+    comm::Communicator communicator(transport, {});
+    std::vector<double> losses;
+    Losses observer(losses);
+    const TrainJob job{.network = *network,
+                       .objective = test.objective,
+                       .train_data = *test.data,
+                       .held_out = test.held_out.get(),
+                       .communicator = communicator,
+                       .plan = plan};
+    const TrainResult result = train(job, test.options, observer);
+    if (transport.rank() != 0) return;
+    outcome.losses = losses;
+    outcome.result = result;
+    for (const torch::Tensor& tensor : network->parameters())
+      outcome.state.push_back(tensor.detach().clone());
+    for (const torch::Tensor& tensor : network->buffers())
+      outcome.state.push_back(tensor.detach().clone());
+  });
+  return outcome;
+}
+
+// One process with the same micro-batches: those of all replicas.
+Outcome train_alone(const TestCase& test, const Layout& layout) {
+  return train_by(
+      test,
+      plan::data_parallel_plan(plan::infer_batch_sizes(
+          {.global = test.batch, .accumulation = layout.micro_batches * layout.replicas}, 1)));
+}
+
+void expect_equal(const Outcome& got, const Outcome& expected, double tolerance) {
+  ASSERT_EQ(got.losses.size(), expected.losses.size());
+  for (size_t step = 0; step < got.losses.size(); ++step)
+    EXPECT_NEAR(got.losses[step] / expected.losses[step], 1, std::max(tolerance, 1e-7))
+        << "step " << step;
+  ASSERT_EQ(got.state.size(), expected.state.size());
+  for (size_t i = 0; i < got.state.size(); ++i) {
+    const torch::Tensor a = got.state[i].to(torch::kFloat64),
+                        b = expected.state[i].to(torch::kFloat64);
+    ASSERT_EQ(a.sizes(), b.sizes()) << i;
+    if (a.numel() == 0) continue;
+    EXPECT_LE((a - b).abs().max().item<double>(), tolerance * b.abs().max().item<double>())
+        << "tensor " << i;
+  }
+}
+
+class Pipelines : public testing::TestWithParam<std::string> {};
+
+TEST_P(Pipelines, LeaveTheSameBitsAsOneProcess) {
+  const TestCase test = test_case(GetParam());
+  const Layout alone{.micro_batches = 4};
+  const Outcome expected = train_alone(test, alone);
+  for (const Layout& layout :
+       {Layout{.stages = 2, .schedule = "gpipe"}, Layout{.stages = 3, .schedule = "1f1b"},
+        Layout{.stages = 2, .chunks = 2, .schedule = "interleaved"},
+        Layout{.stages = 4, .schedule = "zero_bubble"},
+        Layout{.stages = 2, .schedule = "1f1b", .recompute = true}}) {
+    SCOPED_TRACE(layout.name());
+    // Gradients of a weight that two ranks use are summed in another order.
+    expect_equal(train_by(test, plan_for(test, layout)), expected, test.tied ? 1e-6 : 0);
+  }
+}
+
+TEST_P(Pipelines, WithReplicasEqualDataParallel) {
+  const TestCase test = test_case(GetParam());
+  const Layout layout{.stages = 2, .replicas = 2, .micro_batches = 2};
+  // Running statistics are those of each replica, as in data parallel training.
+  const Outcome expected = train_by(test, plan::data_parallel_plan(plan::infer_batch_sizes(
+                                              {.global = test.batch, .accumulation = 2}, 2)));
+  expect_equal(train_by(test, plan_for(test, layout)), expected, 2e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfNetworks, Pipelines,
+                         testing::Values("mlp", "lenet", "resnet18", "unet", "gpt"));
+
+TEST(Pipelines, WithUnequalReplicasEqualOneProcess) {
+  const TestCase test = test_case("mlp");
+  Layout layout{.stages = 3, .replicas = 1, .micro_batches = 2, .replicas_of = {1, 2, 3}};
+  const Outcome expected = train_alone(test, layout);
+  expect_equal(train_by(test, plan_for(test, layout)), expected, 2e-6);
+}
+
+TEST(Pipelines, EvaluateAsOneProcess) {
+  TestCase test = test_case("lenet");
+  test.data = std::make_shared<data::MemoryImages>(data::draw_synth_data({.images = 48}));
+  test.held_out =
+      std::make_shared<data::MemoryImages>(data::draw_synth_data({.first = 48, .images = 75}));
+  const Layout layout{.stages = 3, .micro_batches = 2};
+  const Outcome one = train_alone(test, layout), many = train_by(test, plan_for(test, layout));
+  ASSERT_TRUE(many.result.evaluation && one.result.evaluation);
+  EXPECT_EQ(many.result.evaluation->samples, 75);
+  EXPECT_NEAR(many.result.evaluation->loss, one.result.evaluation->loss, 1e-5);
+  EXPECT_EQ(many.result.evaluation->accuracy, one.result.evaluation->accuracy);
+  EXPECT_EQ(many.result.checksum, one.result.checksum);
+}
+
+TEST(Pipelines, RefuseAPlanForAnotherModel) {
+  const TestCase test = test_case("mlp");
+  plan::Plan plan = plan_for(test, {.stages = 2});
+  plan.stage_list[1].ops.back() = "999";
+  EXPECT_THROW(train_by(test, plan), Error);
+}
+
+}  // namespace
+}  // namespace renkei::run
