@@ -11,6 +11,7 @@
 #include "cli/ranks.h"
 #include "cli/run_directory.h"
 #include "cli/train_output.h"
+#include "cli/train_plan.h"
 #include "cli/training_data.h"
 #include "cluster/failure_notes.h"
 #include "comm/gather.h"
@@ -96,15 +97,21 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   const Settings& settings = invocation.settings;
   comm::Transport& transport = context.world.transport();
   const bool first = transport.rank() == 0;
-  const plan::Plan plan = plan::data_parallel_plan(
-      plan::infer_batch_sizes(run::batch_request(settings), transport.size()));
-
   run::install_memory_pools();
   run::set_threads(context.threads);
   model::compute_options() = model::compute_options(settings);
   const auto network =
       model::make_network(settings, static_cast<uint64_t>(settings.integer("run.seed")));
   const TrainingData data = open_training_data(settings, needs_of(*network, context.threads));
+  const model::Objective objective = objective_for(settings, *network, *data.train);
+  comm::Communicator communicator(transport,
+                                  comm::communicator_options(settings, transport.size()));
+  const auto [plan, predicted] = choose_plan(settings, {.network = *network,
+                                                        .objective = objective,
+                                                        .data = *data.train,
+                                                        .communicator = communicator,
+                                                        .threads = context.threads,
+                                                        .quiet = invocation.quiet});
 
   context.run_directory = make_run_directory(settings, model::model_name(settings), transport);
   if (first) {
@@ -121,8 +128,6 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   log.info("training {} on {} ranks, {} threads, {}", settings.text("model.name"), transport.size(),
            context.threads, plan.batch.equation());
 
-  comm::Communicator communicator(transport,
-                                  comm::communicator_options(settings, transport.size()));
   log.info("{}", communicator.topology());
   std::unique_ptr<run::Observer> observer = std::make_unique<NoOutput>();
   TrainOutput* output = nullptr;
@@ -132,13 +137,14 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
     observer = std::move(writing);
   }
   const run::TrainJob job{.network = *network,
-                          .objective = objective_for(settings, *network, *data.train),
+                          .objective = objective,
                           .train_data = *data.train,
                           .held_out = data.held_out.get(),
                           .communicator = communicator,
                           .plan = plan};
   TrainSummary summary{.model = model::model_name(settings),
                        .plan = plan,
+                       .predicted = predicted,
                        .ranks = transport.size(),
                        .hosts = context.world.hosts(),
                        .threads_per_rank = context.threads,
@@ -179,11 +185,10 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
 Command make_train_command() {
   return {.name = "train",
           .summary = "train a network on this machine or, under mpirun or srun, on many",
-          .sections = {"model", "data", "train", "optim", "compute", "comm"},
+          .sections = {"model", "data", "train", "optim", "compute", "comm", "plan"},
           .run = [](Invocation& invocation) {
             // Mistakes are found before any rank is started, and told once.
-            plan::infer_batch_sizes(run::batch_request(invocation.settings),
-                                    expected_ranks(invocation));
+            expected_plan(invocation.settings, expected_ranks(invocation));
             run::train_options(invocation.settings);
             return run_on_ranks(invocation,
                                 [&](RankContext& context) { train_as_rank(invocation, context); });

@@ -91,7 +91,8 @@ nlohmann::json memory_as_json(const run::TrainResult& result) {
                     {"optimizer", memory.optimizer},
                     {"activations", memory.activations},
                     {"other", memory.other},
-                    {"peak", memory.peak}});
+                    {"peak", memory.peak},
+                    {"device", memory.device}});
   return rows;
 }
 
@@ -130,6 +131,11 @@ std::string summary_as_json(const TrainSummary& summary) {
     const auto category = static_cast<Category>(c);
     time[std::string(name_of(category))] = mean[category];
   }
+  nlohmann::json predicted;
+  if (summary.predicted)
+    predicted = {{"step_seconds", summary.predicted->step_seconds},
+                 {"bubble", summary.predicted->bubble},
+                 {"memory_bytes", summary.predicted->memory_bytes}};
   nlohmann::json accuracy;
   if (result.evaluation && result.evaluation->accuracy) accuracy = *result.evaluation->accuracy;
   return nlohmann::json{
@@ -156,10 +162,42 @@ std::string summary_as_json(const TrainSummary& summary) {
       {"loss", {{"first", result.loss_first}, {"last", result.loss_last}}},
       {"accuracy", accuracy},
       {"parameters_checksum", result.checksum},
+      {"predicted", predicted},
       {"memory_bytes", memory_as_json(result)},
       {"time", time}}
       .dump(2);
 }
+
+namespace {
+
+std::string plan_in_words(const plan::Plan& plan) {
+  if (plan.stages == 1)
+    return fmt::format("data parallel on {} rank{}", plan.replicas, plan.replicas == 1 ? "" : "s");
+  return fmt::format("{} stages on {} ranks, {} micro-batches, {}", plan.stages, plan.ranks(),
+                     plan.batch.accumulation, plan.schedule);
+}
+
+// The planner's word beside what came of it.
+void add_predicted(report::Table& facts, const TrainSummary& summary, double step_seconds) {
+  const Predicted& predicted = *summary.predicted;
+  facts.add_row(
+      {"predicted step", fmt::format("{} ({:+.0f} %)", format_duration(predicted.step_seconds),
+                                     100 * (predicted.step_seconds / step_seconds - 1))});
+  const auto ranks = std::min(predicted.memory_bytes.size(), summary.result.memory.size());
+  size_t largest = 0;
+  for (size_t rank = 0; rank < ranks; ++rank)
+    if (summary.result.memory[rank].device > summary.result.memory[largest].device) largest = rank;
+  if (ranks == 0) return;
+  const int64_t device = summary.result.memory[largest].device;
+  facts.add_row({"memory of a device",
+                 fmt::format("{} on rank {}, predicted {} ({:+.0f} %)", format_size(device),
+                             largest, format_size(predicted.memory_bytes[largest]),
+                             100 * (static_cast<double>(predicted.memory_bytes[largest]) /
+                                        static_cast<double>(device) -
+                                    1))});
+}
+
+}  // namespace
 
 std::string summary_for_people(const TrainSummary& summary) {
   const run::TrainResult& result = summary.result;
@@ -177,6 +215,8 @@ std::string summary_for_people(const TrainSummary& summary) {
                                      format_duration(speed.p10), format_duration(speed.p90))});
   facts.add_row({"trained", fmt::format("{} steps, {} epoch{}", format_count(result.steps),
                                         result.epochs, result.epochs == 1 ? "" : "s")});
+  facts.add_row({"plan", plan_in_words(summary.plan)});
+  if (summary.predicted) add_predicted(facts, summary, speed.median);
   facts.add_row({"checksum", result.checksum});
 
   report::Table times({{"where a step's time goes"},

@@ -35,10 +35,18 @@ class NoOutput : public run::Observer {
   void on_evaluation(int64_t, const run::Evaluation&) override {}
 };
 
+// What the planner expects.
+struct Predicted {
+  double step_seconds = 0;
+  double bubble = 0;                       // share of the step in which a rank waits for others
+  std::vector<int64_t> memory_bytes = {};  // of each rank
+};
+
 // What the summary needs to know besides the result.
 struct TrainSummary {
   std::string model;
   plan::Plan plan;
+  std::optional<Predicted> predicted = {};  // by the planner
   int ranks = 1, hosts = 1, threads_per_rank = 1;
   std::filesystem::path run_directory;
   run::TrainResult result;

@@ -65,6 +65,10 @@ double sgd_share_of_warmup(const OptimizerOptions& options, double epoch) {
   return std::min(0.5 + past, 1.0);
 }
 
+int states_per_parameter(const OptimizerOptions& options) {
+  return Optimizer(options, {}, {}).states();
+}
+
 Optimizer::Optimizer(const OptimizerOptions& options, std::vector<Parameter> parameters,
                      Range shard)
     : options_(options),

@@ -24,6 +24,10 @@ enum class OptimizerKind { sgd, adam, adamw, lars, lamb, rmsprop_warmup };
 
 std::string_view name_of(OptimizerKind kind);
 
+struct OptimizerOptions;
+// Floats of state for each parameter: 1 for a momentum, 2 for Adam.
+int states_per_parameter(const OptimizerOptions& options);
+
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::sgd;
   double weight_decay = 0;

@@ -60,7 +60,9 @@ bool Objective::possible(const Layout& layout) const {
   const bool even =
       std::ranges::adjacent_find(layout.replicas, std::not_equal_to<>()) == layout.replicas.end();
   if (layout.stages() != layout.groups() * layout.chunks) return false;
-  if (layout.devices() > static_cast<int>(problem_.devices.size())) return false;
+  const auto devices = static_cast<int>(problem_.devices.size());
+  if (problem_.use_all_devices ? layout.devices() != devices : layout.devices() > devices)
+    return false;
   if (layout.micro_batches < 1 || problem_.batch % layout.micro_batches != 0) return false;
   if (layout.placement == Placement::apart && (!even || layout.groups() == 1)) return false;
   if (layout.sharded_optimizer && *std::ranges::max_element(layout.replicas) == 1) return false;

@@ -23,6 +23,7 @@ struct Problem {
   int64_t memory_bytes = 0;    // of each device; 0: what the machine has
   double optimizer_state = 1;  // bytes for each byte of trainable parameters
   double bucket_bytes = 25 << 20;
+  bool use_all_devices = false;  // layouts that leave devices out do not count
 };
 
 // Where the replicas of a group are. With `together`, group after group takes the next devices, so

@@ -170,7 +170,8 @@ std::string DataParallelWorker::collect_parameters(const comm::Call&) {
 Worker::Held DataParallelWorker::held() const {
   const auto bytes = static_cast<int64_t>(parameters_->value_span().size_bytes());
   const int sharers = values_are_shared_ ? job_.communicator.local_size() : 1;
-  return {.parameters = bytes / sharers,
+  return {.parameters = bytes,
+          .sharers = sharers,
           .gradients = bytes,
           .optimizer = static_cast<int64_t>(updater_->state_bytes()),
           .in_tensors = sharers == 1};

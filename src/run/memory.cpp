@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace renkei::run {
@@ -51,6 +52,7 @@ class Pools final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t asked) const override {
     if (asked == 0) return {nullptr, c10::Device(c10::DeviceType::CPU)};
+    refuse_above_limit(static_cast<int64_t>(asked));
     const size_t bytes = rounded(asked + sizeof(Header));
     void* piece = take(bytes);
     const bool fresh = !piece;
@@ -80,6 +82,14 @@ class Pools final : public c10::Allocator {
       }
     free_.clear();
   }
+  void limit(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_ = bytes;
+  }
+  std::optional<MemoryLimit> take_refusal() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(refusal_, {});
+  }
   void reset_peak() {
     const std::lock_guard lock(mutex_);
     use_.peak = use_.live;
@@ -87,6 +97,13 @@ class Pools final : public c10::Allocator {
 
  private:
   static void release(void* data);
+
+  void refuse_above_limit(int64_t asked) const {
+    const std::lock_guard lock(mutex_);
+    if (limit_ == 0 || use_.live + asked <= limit_) return;
+    refusal_.emplace(asked, use_.live);
+    throw *refusal_;
+  }
 
   void* take(size_t bytes) const {
     if (bytes < kPooled) return nullptr;
@@ -110,6 +127,8 @@ class Pools final : public c10::Allocator {
   mutable std::mutex mutex_;
   mutable std::map<size_t, std::vector<void*>> free_;
   mutable MemoryUse use_;
+  int64_t limit_ = 0;
+  mutable std::optional<MemoryLimit> refusal_;
 };
 
 // Never destroyed: tensors may outlive everything else.
@@ -134,6 +153,14 @@ MemoryUse memory_use() {
 
 void reset_peak_memory() {
   pools().reset_peak();
+}
+
+void limit_memory(int64_t bytes) {
+  pools().limit(bytes);
+}
+
+std::optional<MemoryLimit> last_refusal() {
+  return pools().take_refusal();
 }
 
 void release_unused_memory() {

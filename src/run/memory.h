@@ -10,6 +10,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <stdexcept>
 
 namespace renkei::run {
 
@@ -25,6 +27,19 @@ void install_memory_pools();
 
 MemoryUse memory_use();
 void reset_peak_memory();
+// From now on a tensor that would make more bytes live than this is refused: allocating it throws a
+// MemoryLimit, which Torch may turn into another exception. No limit: 0.
+void limit_memory(int64_t bytes);
+struct MemoryLimit : std::runtime_error {
+  MemoryLimit(int64_t asked, int64_t live)
+      : std::runtime_error("the limit of the device's memory is reached"),
+        asked(asked),
+        live(live) {}
+  int64_t asked, live;
+};
+// The refusal that was the last, since the last call of this function.
+std::optional<MemoryLimit> last_refusal();
+
 void release_unused_memory();  // gives back to the system what is kept for later tensors
 
 }  // namespace renkei::run

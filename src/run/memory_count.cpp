@@ -17,11 +17,12 @@ void MemoryCount::training_begins() {
 
 MemoryBreakdown MemoryCount::breakdown(const Worker::Held& held) const {
   const MemoryUse use = memory_use();
-  MemoryBreakdown memory{.parameters = held.parameters,
+  MemoryBreakdown memory{.parameters = held.parameters / held.sharers,
                          .gradients = held.gradients,
                          .optimizer = held.optimizer,
                          .activations = use.peak - tensors_before_,
-                         .peak = process_memory_bytes()};
+                         .peak = process_memory_bytes(),
+                         .device = held.beside_tensors() + use.peak};
   const int64_t other_tensors =
       use.held - memory.activations - (held.in_tensors ? held.parameters : 0);
   memory.other = libraries_ + std::max<int64_t>(0, other_tensors) +
@@ -31,12 +32,14 @@ MemoryBreakdown MemoryCount::breakdown(const Worker::Held& held) const {
 
 std::vector<MemoryBreakdown> exchange(const MemoryBreakdown& mine, comm::Communicator& communicator,
                                       const comm::Call& call) {
+  constexpr size_t kFields = 7;
   const auto ranks = static_cast<size_t>(communicator.transport().size());
   std::vector<MemoryBreakdown> all(ranks);
   all[static_cast<size_t>(communicator.transport().rank())] = mine;
-  static_assert(sizeof(MemoryBreakdown) == 6 * sizeof(int64_t));
-  communicator.allreduce(comm::Buffer(std::span(reinterpret_cast<int64_t*>(all.data()), 6 * ranks)),
-                         comm::Reduction::sum, call);
+  static_assert(sizeof(MemoryBreakdown) == kFields * sizeof(int64_t));
+  communicator.allreduce(
+      comm::Buffer(std::span(reinterpret_cast<int64_t*>(all.data()), kFields * ranks)),
+      comm::Reduction::sum, call);
   return all;
 }
 

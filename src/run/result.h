@@ -40,6 +40,7 @@ struct MemoryBreakdown {
   int64_t activations = 0;  // the most that tensors of a step took
   int64_t other = 0;        // libraries, kernels' scratch, pieces kept for later tensors
   int64_t peak = 0;         // what the process used, as the system counts
+  int64_t device = 0;       // the most that a device of its own would have held
 
   int64_t accounted() const { return parameters + gradients + optimizer + activations + other; }
 };

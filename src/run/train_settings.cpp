@@ -22,6 +22,20 @@ void declare_settings(Settings& settings) {
   batch_part("train.micro_batch", "samples that go through the network at once");
   batch_part("train.micro_batches", "micro-batches per step and rank; their gradients add up",
              "--micro-batches");
+  settings.declare({.name = "train.plan",
+                    .kind = SettingKind::text,
+                    .default_value = "data",
+                    .help = "who computes what: data (each rank the whole network), auto (measured "
+                            "and searched), or a plan file",
+                    .flag = "--plan"});
+  settings.declare({.name = "train.device_memory",
+                    .kind = SettingKind::size,
+                    .default_value = "auto",
+                    .help = "memory that a rank may hold in training, as if it had a device of "
+                            "that size; by itself without limit",
+                    .low = 1,
+                    .high = 1e18,
+                    .flag = "--device-memory"});
   settings.declare({.name = "train.loss",
                     .kind = SettingKind::choice,
                     .default_value = "auto",
@@ -89,6 +103,7 @@ TrainOptions train_options(const Settings& settings) {
                      .vectors_decay = optim::vectors_decay(settings)},
           .batch_norm = batch_norm_mode(settings.text("train.batch_norm")),
           .loader = data::loader_options(settings, 0),
+          .device_memory = settings.size_unless_auto("train.device_memory").value_or(0),
           .timeout_seconds = timeout,
           .keep_events = settings.text("train.timeline") == "tasks"};
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "data/sampler.h"
 #include "run/data_parallel_worker.h"
+#include "run/device_memory.h"
 #include "run/memory_count.h"
 #include "run/pipeline_worker.h"
 #include "run/step_executor.h"
@@ -48,6 +49,9 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
   const auto tasks = schedule::make_schedule(job.plan, job.communicator.transport().rank());
   const optim::RunLength run{
       .steps_per_epoch = per_epoch, .steps = steps, .batch = job.plan.batch.global};
+  const comm::Transport& transport = job.communicator.transport();
+  const DeviceMemory device(options.device_memory, worker->held(), transport.rank(),
+                            transport.host(transport.rank()));
   job.communicator.barrier(call("begin of training"));
   result.origin = now_seconds();
   memory.training_begins();
@@ -55,8 +59,10 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
     const StepPosition position{step / per_epoch, step % per_epoch, step};
     const double learning_rate = optim::learning_rate(options.learning_rate, run, step);
     const int64_t samples = sampler.batch(position.step_in_epoch).size();
-    const double loss = execute_step(tasks, *worker, position, learning_rate, recorder) /
-                        static_cast<double>(samples);
+    const double loss = device.within([&] {
+      return execute_step(tasks, *worker, position, learning_rate, recorder) /
+             static_cast<double>(samples);
+    });
     if (step == 0) result.loss_first = loss;
     result.loss_last = loss;
     result.samples += samples;
@@ -71,7 +77,7 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
     if ((step + 1) % per_epoch != 0 && step + 1 != steps) continue;
     worker->average_buffers(call("mean of the running statistics", step));
     if (!job.held_out) continue;
-    result.evaluation = worker->evaluate(call("evaluation", step));
+    result.evaluation = device.within([&] { return worker->evaluate(call("evaluation", step)); });
     observer.on_evaluation(step, *result.evaluation);
   }
   separate_waiting(job, recorder.steps(), call("exchange of step times"));

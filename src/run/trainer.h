@@ -29,6 +29,7 @@ struct TrainOptions {
   UpdateOptions update;
   model::BatchNormMode batch_norm = model::BatchNormMode::rank;
   data::LoaderOptions loader;  // but for rank and epochs
+  int64_t device_memory = 0;   // bytes that a rank may hold in training; 0: no limit
   double timeout_seconds = 300;
   bool keep_events = false;  // of the timeline
 };

@@ -36,10 +36,14 @@ class Worker {
 
   // Bytes of this rank.
   struct Held {
-    int64_t parameters = 0;  // its share of them, where ranks have them in common
+    int64_t parameters = 0;
+    int sharers = 1;  // ranks that have them in common
     int64_t gradients = 0;
     int64_t optimizer = 0;
     bool in_tensors = false;  // the parameters are tensors of Torch's allocator
+
+    // What a device of its own would hold beside tensors.
+    int64_t beside_tensors() const { return gradients + optimizer + (in_tensors ? 0 : parameters); }
   };
   virtual Held held() const = 0;
 };

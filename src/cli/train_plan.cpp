@@ -1,0 +1,188 @@
+#include "cli/train_plan.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json_fields.h"
+#include "base/units.h"
+#include "cluster/cores.h"
+#include "cluster/local_machine.h"
+#include "optim/settings.h"
+#include "plan/plan_file.h"
+#include "plan/search.h"
+#include "report/progress.h"
+#include "run/op_costs.h"
+#include "run/trainer.h"
+#include "schedule/evaluate.h"
+
+namespace renkei::cli {
+namespace {
+
+// Measured for micro-batches of at most so many samples: larger ones take long and tell no more.
+constexpr int64_t kMostSamples = 16;
+
+plan::Problem make_problem(const Settings& settings, const PlanInputs& inputs, int64_t batch,
+                           report::Progress* progress) {
+  comm::Transport& transport = inputs.communicator.transport();
+  const auto local = static_cast<int>(comm::local_ranks(transport).size());
+  const int hosts = inputs.communicator.cost_model().hosts;
+  const cluster::MachineSpeed speed = cluster::measure_machine();
+  plan::Problem problem{.machine = local_machine(speed, local), .use_all_devices = true};
+  if (hosts > 1) {
+    problem.machine.nodes[0].count = hosts;
+    problem.machine.interconnect.link = inputs.communicator.cost_model().between;
+  }
+  run::OpCostOptions costs{
+      .samples = std::clamp<int64_t>(batch / transport.size(), 2, kMostSamples),
+      .slowdown = std::max(1.0, static_cast<double>(local * inputs.threads) / speed.cores)};
+  if (progress)
+    costs.progress = [&](int64_t done, int64_t total) {
+      progress->update({.label = "measuring ops", .done = done, .total = total});
+    };
+  problem.graph = run::measured_graph(inputs.network, inputs.objective, inputs.data, costs);
+  problem.devices = places(problem.machine, transport.size());
+  problem.batch = batch;
+  problem.memory_bytes = settings.size_unless_auto("train.device_memory").value_or(0);
+  problem.optimizer_state =
+      optim::states_per_parameter(run::train_options(settings).update.optimizer);
+  return problem;
+}
+
+[[noreturn]] void nothing_fits(const plan::Problem& problem, const plan::SearchResult& result) {
+  if (result.rejected.empty())
+    throw Error(ErrorCode::usage,
+                fmt::format("no plan divides a batch of {} over {} ranks in this way",
+                            problem.batch, problem.devices.size()),
+                "leave --stages, --schedule or --micro-batches out, or choose another batch");
+  const plan::Evaluated& closest = result.rejected.front().evaluated;
+  throw Error(ErrorCode::memory,
+              fmt::format("no plan fits {} ranks with {} each: the closest, {}, lacks {}",
+                          problem.devices.size(), format_size(problem.memory_bytes),
+                          describe(closest.layout),
+                          format_size(static_cast<int64_t>(closest.missing_bytes))),
+              "start more ranks with -n, give a larger --device-memory or a smaller --batch");
+}
+
+ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64_t batch) {
+  std::optional<report::Progress> progress;
+  if (!inputs.quiet) progress.emplace(report::progress_on_stderr());
+  const plan::Problem problem =
+      make_problem(settings, inputs, batch, progress ? &*progress : nullptr);
+  const schedule::ScheduledSteps steps;
+  const plan::Objective objective(problem, steps);
+  plan::SearchOptions options = plan::search_options(settings);
+  options.sharded = {false};
+  if (const auto count = settings.integer_unless_auto("train.micro_batches"))
+    options.micro_batches = {static_cast<int>(*count)};
+  if (progress)
+    options.progress = [&](const plan::SearchProgress& state) {
+      progress->update({.label = state.doing, .done = state.done, .total = state.total});
+    };
+  const plan::SearchResult result = search(objective, options);
+  if (progress) progress->finish();
+  if (!result.best) nothing_fits(problem, result);
+
+  const plan::Evaluated& best = *result.best;
+  const plan::Shape shape = best.layout.shape();
+  ChosenPlan chosen{
+      .plan = make_plan(objective, best),
+      .predicted = Predicted{
+          .step_seconds = best.seconds,
+          .bubble = evaluate(schedule::make_schedule(shape), shape, best.times).bubble()}};
+  const auto ranks = static_cast<int>(problem.devices.size());
+  chosen.predicted->memory_bytes.resize(problem.devices.size());
+  for (int group = 0; group < best.layout.groups(); ++group) {
+    const plan::DeviceRange range = devices_of(best.layout, group);
+    for (int i = 0; i < range.count; ++i)
+      chosen.predicted->memory_bytes[static_cast<size_t>(range[i])] =
+          static_cast<int64_t>(best.memory[static_cast<size_t>(group)].total());
+  }
+  if (chosen.plan.stages == 1)
+    chosen.plan = plan::data_parallel_plan(
+        plan::infer_batch_sizes({.global = batch, .accumulation = shape.micro_batches}, ranks));
+  return chosen;
+}
+
+// What rank 0 has found, for the others.
+std::string to_text(const ChosenPlan& chosen) {
+  nlohmann::json json{{"plan", to_json(chosen.plan)}};
+  if (chosen.predicted)
+    json["predicted"] = {{"step_seconds", chosen.predicted->step_seconds},
+                         {"bubble", chosen.predicted->bubble},
+                         {"memory_bytes", chosen.predicted->memory_bytes}};
+  return json.dump();
+}
+
+ChosenPlan from_text(const std::string& text) {
+  const nlohmann::json json = parse_json(text, "the plan of rank 0");
+  ChosenPlan chosen{.plan = plan::plan_from_json(json.at("plan"), "the plan of rank 0"),
+                    .predicted = {}};
+  if (json.contains("predicted")) {
+    const nlohmann::json& predicted = json["predicted"];
+    chosen.predicted = Predicted{.step_seconds = predicted["step_seconds"],
+                                 .bubble = predicted["bubble"],
+                                 .memory_bytes = predicted["memory_bytes"]};
+  }
+  return chosen;
+}
+
+plan::Plan data_plan(const Settings& settings, int ranks) {
+  return plan::data_parallel_plan(plan::infer_batch_sizes(run::batch_request(settings), ranks));
+}
+
+}  // namespace
+
+plan::Plan expected_plan(const Settings& settings, int ranks) {
+  const std::string& wanted = settings.text("train.plan");
+  if (wanted == "data") return data_plan(settings, ranks);
+  if (wanted == "auto") {
+    // Only the batch is known; who takes how much of it comes later.
+    plan::BatchRequest request = run::batch_request(settings);
+    const int64_t batch =
+        request.global.value_or(request.per_device.value_or(request.micro.value_or(32)) * ranks);
+    return plan::data_parallel_plan({.global = batch, .micro = batch, .ranks = ranks});
+  }
+  plan::Plan plan = plan::load_plan(wanted);
+  const plan::BatchRequest request = run::batch_request(settings);
+  if (request.global && *request.global != plan.batch.global)
+    throw Error(ErrorCode::usage,
+                fmt::format("--batch is {}, but the plan {} is for a batch of {}", *request.global,
+                            wanted, plan.batch.global),
+                "leave --batch out, or plan again");
+  plan::check_ranks(plan, ranks, wanted);
+  if (plan.ranks() != ranks)
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("{}: the plan is for {} ranks, and there are {}", wanted, plan.ranks(), ranks),
+        fmt::format("start it with -n {}, or plan again", plan.ranks()));
+  if (plan.stages == 1)
+    plan = plan::data_parallel_plan(plan::infer_batch_sizes(
+        {.global = plan.batch.global, .accumulation = plan.batch.accumulation}, ranks));
+  return plan;
+}
+
+ChosenPlan choose_plan(const Settings& settings, const PlanInputs& inputs) {
+  comm::Transport& transport = inputs.communicator.transport();
+  const plan::Plan expected = expected_plan(settings, transport.size());
+  if (settings.text("train.plan") != "auto") return {expected, {}};
+  const comm::Call call{.operation = "planning",
+                        .timeout_seconds = 600 + settings.seconds("plan.time_limit") +
+                                           settings.seconds("comm.timeout")};
+  std::string text;
+  if (transport.rank() == 0) text = to_text(search_plan(settings, inputs, expected.batch.global));
+  auto length = static_cast<int64_t>(text.size());
+  inputs.communicator.broadcast(comm::Buffer(std::span(&length, 1)), 0, call);
+  text.resize(static_cast<size_t>(length));
+  inputs.communicator.broadcast(
+      comm::Buffer(std::span(reinterpret_cast<std::byte*>(text.data()), text.size())), 0, call);
+  ChosenPlan chosen = from_text(text);
+  if (chosen.plan.stages == 1)
+    chosen.plan = plan::data_parallel_plan(plan::infer_batch_sizes(
+        {.global = chosen.plan.batch.global, .accumulation = chosen.plan.batch.accumulation},
+        transport.size()));
+  return chosen;
+}
+
+}  // namespace renkei::cli

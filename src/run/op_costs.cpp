@@ -1,0 +1,184 @@
+#include "run/op_costs.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "model/gradient_sink.h"
+#include "model/program.h"
+#include "model/random_ops.h"
+#include "run/captures.h"
+#include "run/memory.h"
+
+namespace renkei::run {
+namespace {
+
+struct OpCost {
+  double forward = 1e9, backward_input = 1e9, backward_weight = 1e9;
+  int64_t saved = 0, workspace = 0;
+};
+
+// Gradients of parameters go to memory of our own for as long as this exists, as in training.
+class Gradients {
+ public:
+  explicit Gradients(const std::vector<torch::Tensor>& tensors) {
+    for (const torch::Tensor& tensor : tensors) {
+      if (!tensor.requires_grad()) continue;
+      parameters_.push_back(tensor);
+      memory_.push_back(torch::zeros_like(tensor, torch::TensorOptions().requires_grad(false)));
+      parameters_.back().mutable_grad() = memory_.back();
+      model::GradientSink::of_this_thread().add(tensor, memory_.back().data_ptr<float>());
+    }
+  }
+  ~Gradients() {
+    for (torch::Tensor& parameter : parameters_) {
+      parameter.mutable_grad().reset();
+      model::GradientSink::of_this_thread().remove(parameter);
+    }
+  }
+
+ private:
+  std::vector<torch::Tensor> parameters_, memory_;
+};
+
+class Measurement {
+ public:
+  Measurement(const model::Capture& capture, const OpCostOptions& options)
+      : capture_(capture), options_(options), values_(capture.graph.values.size()) {
+    for (const int input : capture.graph.inputs) {
+      const graph::Value& value = capture.graph.values[static_cast<size_t>(input)];
+      values_[static_cast<size_t>(input)] =
+          torch::zeros(value.shape, *capture.values[static_cast<size_t>(input)]
+                                         ->type()
+                                         ->expect<c10::TensorType>()
+                                         ->scalarType());
+    }
+    // The last user of a value is the last who needs it.
+    last_use_.resize(values_.size(), -1);
+    for (size_t op = 0; op < capture.graph.ops.size(); ++op)
+      for (const int input : capture.graph.ops[op].inputs)
+        last_use_[static_cast<size_t>(input)] = static_cast<int>(op);
+  }
+
+  OpCost measure(int op) {
+    const graph::Op& known = capture_.graph.ops[static_cast<size_t>(op)];
+    const model::Program program(capture_, {op}, known.outputs);
+    std::vector<torch::Tensor> state;
+    for (const int p : program.parameters()) {
+      const torch::Tensor& tensor = capture_.parameters[static_cast<size_t>(p)];
+      state.push_back(tensor.requires_grad() ? tensor : tensor.clone());
+    }
+    const Gradients gradients(state);
+    OpCost cost;
+    std::vector<torch::Tensor> outputs;
+    for (int i = 0; i <= options_.repetitions; ++i) {  // the first makes kernels and memory ready
+      outputs.clear();
+      OpCost once = run_once(program, state, outputs);
+      cost.saved = once.saved;
+      cost.workspace = once.workspace;
+      if (i == 0) continue;
+      cost.forward = std::min(cost.forward, once.forward);
+      cost.backward_input = std::min(cost.backward_input, once.backward_input);
+      cost.backward_weight = std::min(cost.backward_weight, once.backward_weight);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i)
+      values_[static_cast<size_t>(known.outputs[i])] = outputs[i].detach();
+    for (const int input : known.inputs)
+      if (last_use_[static_cast<size_t>(input)] == op) values_[static_cast<size_t>(input)].reset();
+    return cost;
+  }
+
+ private:
+  OpCost run_once(const model::Program& program, const std::vector<torch::Tensor>& state,
+                  std::vector<torch::Tensor>& outputs) {
+    std::vector<torch::Tensor> inputs;
+    for (const int input : program.inputs()) {
+      const auto i = static_cast<size_t>(input);
+      torch::Tensor leaf = values_[i].detach();
+      inputs.push_back(leaf.requires_grad_(capture_.graph.values[i].gradient));
+    }
+    const model::KeyedRandom random({});
+    OpCost cost;
+    const int64_t before = memory_use().live;
+    reset_peak_memory();
+    double begin = now_seconds();
+    outputs = program.run(inputs, state);
+    cost.forward = now_seconds() - begin;
+    const MemoryUse after = memory_use();
+    cost.saved = std::max<int64_t>(0, after.live - before);
+    cost.workspace = after.peak - after.live;
+
+    std::vector<torch::Tensor> roots, seeds;
+    for (const torch::Tensor& output : outputs)
+      if (output.requires_grad()) {
+        roots.push_back(output);
+        seeds.push_back(torch::ones_like(output));
+      }
+    cost.backward_input = cost.backward_weight = 0;
+    if (roots.empty()) return cost;
+    model::GradientSink::of_this_thread().begin_step();
+    const int64_t held = memory_use().live;
+    reset_peak_memory();
+    model::DeferredGradients put_off;
+    begin = now_seconds();
+    torch::autograd::backward(roots, seeds);
+    cost.backward_input = now_seconds() - begin;
+    put_off.stop();
+    begin = now_seconds();
+    put_off.run();
+    cost.backward_weight = now_seconds() - begin;
+    cost.workspace = std::max(cost.workspace, memory_use().peak - held);
+    return cost;
+  }
+
+  const model::Capture& capture_;
+  const OpCostOptions& options_;
+  std::vector<torch::Tensor> values_;
+  std::vector<int> last_use_;
+};
+
+// What would remain with no samples, by a line through two measurements.
+double fixed_part(double less, double more, double few, double many) {
+  if (many <= few) return 0;
+  const double per_sample = (more - less) / (many - few);
+  return std::clamp(less - per_sample * few, 0.0, more);
+}
+
+}  // namespace
+
+graph::Graph measured_graph(model::Network& network, model::Objective objective,
+                            const data::Dataset& data, const OpCostOptions& options) {
+  const int64_t many = std::max<int64_t>(2, options.samples);
+  const int64_t few = many > 3 ? many / 2 : many + 1;
+  model::Capture capture = capture_training(network, objective, data, many);
+  const model::Capture other = capture_training(network, objective, data, few);
+  find_batch_dimensions(capture, other);
+  const auto ops = static_cast<int64_t>(capture.graph.ops.size());
+
+  Measurement first(capture, options), second(other, options);
+  graph::Graph graph = capture.graph;
+  for (int op = 0; op < ops; ++op) {
+    const OpCost a = first.measure(op), b = second.measure(op);
+    graph::Op& known = graph.ops[static_cast<size_t>(op)];
+    const double backward = a.backward_input + a.backward_weight;
+    known.forward_seconds = a.forward * options.slowdown;
+    known.backward_seconds = backward * options.slowdown;
+    const auto fixed = [&](double of_many, double of_few) {
+      const double part =
+          few < many
+              ? fixed_part(of_few, of_many, static_cast<double>(few), static_cast<double>(many))
+              : fixed_part(of_many, of_few, static_cast<double>(many), static_cast<double>(few));
+      return std::min(part, of_many) * options.slowdown;
+    };
+    known.forward_fixed_seconds = fixed(a.forward, b.forward);
+    known.backward_fixed_seconds = fixed(backward, b.backward_input + b.backward_weight);
+    known.backward_input_share = backward > 0 ? a.backward_input / backward : 1;
+    known.saved_bytes = a.saved;
+    known.workspace_bytes = a.workspace;
+    if (options.progress) options.progress(op + 1, ops);
+  }
+  check_and_sort(graph, graph.name);
+  return graph;
+}
+
+}  // namespace renkei::run
