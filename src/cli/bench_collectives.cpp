@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -151,28 +150,29 @@ Command make_bench_collectives_command() {
           .summary = "time collectives, beside the MPI library's and Gloo's, and explain choices",
           .sections = {"comm"},
           .add_flags =
-              [options](CLI::App& app) {
-                app.add_option("--collective", options->collective, "what to time")
-                    ->capture_default_str()
-                    ->check(CLI::IsMember(names_of(kCollectives)));
-                app.add_option("--dtype", options->dtype, "type of the elements")
-                    ->capture_default_str()
-                    ->check(CLI::IsMember(names_of(kTypes)));
-                app.add_option("--sizes", options->sizes, "sizes of the buffer: a sweep")
-                    ->capture_default_str();
-                app.add_option("--repeat", options->rounds, "interleaved rounds")
-                    ->capture_default_str()
-                    ->check(CLI::Range(1, 10'000));
-                auto* const peers =
-                    app.add_flag("--peers", options->peers,
-                                 "also time MPI_Allreduce and Gloo in the same processes");
-                auto* const csv =
-                    app.add_option("--csv", options->csv, "also write the table to this file");
-                app.add_flag("--explain", options->explain,
-                             "show all ways to do an allreduce, as predicted and as measured, and "
-                             "why one was chosen")
-                    ->excludes(peers)
-                    ->excludes(csv);
+              [options](Arguments& arguments) {
+                arguments.option("--collective", options->collective, "what to time")
+                    .show_default()
+                    .one_of(names_of(kCollectives));
+                arguments.option("--dtype", options->dtype, "type of the elements")
+                    .show_default()
+                    .one_of(names_of(kTypes));
+                arguments.option("--sizes", options->sizes, "sizes of the buffer: a sweep")
+                    .show_default();
+                arguments.option("--repeat", options->rounds, "interleaved rounds")
+                    .show_default()
+                    .range(1, 10'000);
+                const Argument peers =
+                    arguments.flag("--peers", options->peers,
+                                   "also time MPI_Allreduce and Gloo in the same processes");
+                const Argument csv =
+                    arguments.option("--csv", options->csv, "also write the table to this file");
+                arguments
+                    .flag("--explain", options->explain,
+                          "show all ways to do an allreduce, as predicted and as measured, and "
+                          "why one was chosen")
+                    .excludes(peers)
+                    .excludes(csv);
               },
           .run =
               [options](Invocation& invocation) {

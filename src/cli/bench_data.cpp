@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -178,29 +177,30 @@ Command make_bench_data_command() {
           .summary = "how fast data arrives, and whether an accelerator would wait for it",
           .sections = {},
           .add_flags =
-              [flags](CLI::App& app) {
-                app.add_option("sources", flags->sources, "data sets of images")->required();
-                app.add_option("--accelerator", flags->accelerator,
-                               "emulate ResNet-50 on a v100, a100 or h100, or a time per batch; "
-                               "none takes batches as they come")
-                    ->capture_default_str();
-                app.add_option("--batch", flags->batch, "samples in a batch")
-                    ->capture_default_str()
-                    ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-                app.add_option("--side", flags->side, "random crops are resized to this")
-                    ->capture_default_str()
-                    ->check(CLI::Range(8, 4096));
-                app.add_option("--epochs", flags->epochs, "the last one is measured")
-                    ->capture_default_str()
-                    ->check(CLI::Range(int64_t{1}, int64_t{1000}));
-                app.add_option("--steps", flags->steps, "measure this many steps; 0: the epoch")
-                    ->capture_default_str();
-                app.add_option("--memory-limit", flags->memory_limit,
-                               "memory of the loader, with reads past the page cache");
-                app.add_option("--sizes", flags->sizes,
-                               "use the first part of the data set, of these sizes: a sweep");
-                app.add_flag("--decode", flags->decode,
-                             "also measure decoding without a loader, for comparison");
+              [flags](Arguments& arguments) {
+                arguments.option("sources", flags->sources, "data sets of images").required();
+                arguments
+                    .option("--accelerator", flags->accelerator,
+                            "emulate ResNet-50 on a v100, a100 or h100, or a time per batch; "
+                            "none takes batches as they come")
+                    .show_default();
+                arguments.option("--batch", flags->batch, "samples in a batch")
+                    .show_default()
+                    .range(int64_t{1}, int64_t{1} << 20);
+                arguments.option("--side", flags->side, "random crops are resized to this")
+                    .show_default()
+                    .range(8, 4096);
+                arguments.option("--epochs", flags->epochs, "the last one is measured")
+                    .show_default()
+                    .range(int64_t{1}, int64_t{1000});
+                arguments.option("--steps", flags->steps, "measure this many steps; 0: the epoch")
+                    .show_default();
+                arguments.option("--memory-limit", flags->memory_limit,
+                                 "memory of the loader, with reads past the page cache");
+                arguments.option("--sizes", flags->sizes,
+                                 "use the first part of the data set, of these sizes: a sweep");
+                arguments.flag("--decode", flags->decode,
+                               "also measure decoding without a loader, for comparison");
               },
           .run = [flags](Invocation& invocation) { return run(invocation, *flags); }};
 }

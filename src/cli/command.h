@@ -5,10 +5,7 @@
 #include <vector>
 
 #include "base/settings.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/arguments.h"
 
 namespace renkei::cli {
 
@@ -26,9 +23,9 @@ struct Invocation {
 struct Command {
   std::string name;     // "train"; "data synth" is the command synth of the group data
   std::string summary;  // one line
-  std::vector<std::string> sections;              // whose settings have flags here
-  std::function<void(CLI::App&)> add_flags = {};  // its own arguments, where it has some
-  std::function<int(Invocation&)> run;            // returns the exit code
+  std::vector<std::string> sections;               // whose settings have flags here
+  std::function<void(Arguments&)> add_flags = {};  // its own arguments, where it has some
+  std::function<int(Invocation&)> run;             // returns the exit code
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
 };
 

@@ -29,21 +29,21 @@ struct Parsed {
   std::map<std::string, std::string> setting_flags;  // name of the setting → text
 };
 
-void add_common_flags(CLI::App& app, Parsed& parsed) {
+void add_common_flags(Arguments& arguments, Parsed& parsed) {
   Invocation& invocation = parsed.invocation;
-  app.add_flag("--json", invocation.json, "print one JSON object on stdout, all else on stderr");
-  app.add_flag("--quiet", invocation.quiet, "no progress and no banner");
-  app.add_option("--config", parsed.config_file, "read settings from a TOML file");
-  app.add_option("--set", parsed.assignments, "set any setting (renkei help settings lists them)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_flag("--print-config", parsed.print_config, "print all settings as TOML and stop");
-  app.add_option("-n", invocation.ranks, "start this many local ranks")
-      ->type_name("RANKS")
-      ->check(CLI::Range(1, 1 << 20));
+  arguments.flag("--json", invocation.json, "print one JSON object on stdout, all else on stderr");
+  arguments.flag("--quiet", invocation.quiet, "no progress and no banner");
+  arguments.option("--config", parsed.config_file, "read settings from a TOML file");
+  arguments.option("--set", parsed.assignments, "set any setting (renkei help settings lists them)")
+      .value_name("KEY=VALUE")
+      .one_value_each();
+  arguments.flag("--print-config", parsed.print_config, "print all settings as TOML and stop");
+  arguments.option("-n", invocation.ranks, "start this many local ranks")
+      .value_name("RANKS")
+      .range(1, 1 << 20);
 }
 
-void add_setting_flags(CLI::App& app, const Command& command, Parsed& parsed) {
+void add_setting_flags(Arguments& arguments, const Command& command, Parsed& parsed) {
   for (const Setting& setting : parsed.invocation.settings.declared()) {
     const std::string section = setting.name.substr(0, setting.name.find('.'));
     const bool wanted = section == "run" || std::ranges::count(command.sections, section) > 0;
@@ -52,7 +52,7 @@ void add_setting_flags(CLI::App& app, const Command& command, Parsed& parsed) {
         setting.default_value.empty() || setting.default_value == "auto"
             ? setting.help
             : fmt::format("{} (default {})", setting.help, setting.default_value);
-    app.add_option(setting.flag, parsed.setting_flags[setting.name], help)->type_name("VALUE");
+    arguments.option(setting.flag, parsed.setting_flags[setting.name], help).value_name("VALUE");
   }
 }
 
@@ -142,7 +142,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
 
   std::vector<std::string> help_words;
   CLI::App* help_app = root.add_subcommand("help", "help on a command, or on settings");
-  help_app->add_option("topic", help_words, "a command, or 'settings'");
+  Arguments(*help_app).option("topic", help_words, "a command, or 'settings'");
 
   std::vector<Parsed> parsed(commands.size());
   std::vector<CLI::App*> apps;
@@ -153,9 +153,10 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
     apps.push_back(&add_app(root, commands[i]));
     apps[i]->allow_extras();
     apps[i]->set_version_flag("--version", fmt::format("renkei {}", kVersion));
-    add_common_flags(*apps[i], parsed[i]);
-    add_setting_flags(*apps[i], commands[i], parsed[i]);
-    if (commands[i].add_flags) commands[i].add_flags(*apps[i]);
+    Arguments own(*apps[i]);
+    add_common_flags(own, parsed[i]);
+    add_setting_flags(own, commands[i], parsed[i]);
+    if (commands[i].add_flags) commands[i].add_flags(own);
   }
   root.allow_extras();
 

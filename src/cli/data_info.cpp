@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -76,13 +75,14 @@ int run(Invocation& invocation, const std::string& path) {
 
 Command make_data_info_command() {
   const auto path = std::make_shared<std::string>();
-  return {
-      .name = "data info",
-      .summary = "what a data set holds",
-      .sections = {},
-      .add_flags =
-          [path](CLI::App& app) { app.add_option("source", *path, "the data set")->required(); },
-      .run = [path](Invocation& invocation) { return run(invocation, *path); }};
+  return {.name = "data info",
+          .summary = "what a data set holds",
+          .sections = {},
+          .add_flags =
+              [path](Arguments& arguments) {
+                arguments.option("source", *path, "the data set").required();
+              },
+          .run = [path](Invocation& invocation) { return run(invocation, *path); }};
 }
 
 }  // namespace renkei::cli

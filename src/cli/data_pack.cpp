@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -67,26 +66,29 @@ Command make_data_pack_command() {
           .summary = "write any data set as tar shards with indices, which are fast to read",
           .sections = {},
           .add_flags =
-              [flags](CLI::App& app) {
-                app.add_option("source", flags->source, "the data set to read")->required();
-                app.add_option("directory", flags->options.directory, "where to write the shards")
-                    ->required();
-                app.add_option("--shard-size", flags->shard_size, "about this many bytes a shard")
-                    ->capture_default_str();
-                app.add_option("--resize", flags->options.resize,
-                               "shrink images to this shorter side; 0: leave them")
-                    ->capture_default_str()
-                    ->check(CLI::Range(0, 65'536));
-                app.add_option("--quality", flags->options.quality,
-                               "JPEG quality of images that are shrunk")
-                    ->capture_default_str()
-                    ->check(CLI::Range(1, 100));
-                app.add_option("--raw", flags->options.raw_share,
-                               "share of the images to store as pixels, 0 to 1")
-                    ->capture_default_str()
-                    ->check(CLI::Range(0.0, 1.0));
-                app.add_flag("--keep-progressive", flags->keep_progressive,
-                             "do not rewrite progressive JPEGs as baseline ones");
+              [flags](Arguments& arguments) {
+                arguments.option("source", flags->source, "the data set to read").required();
+                arguments.option("directory", flags->options.directory, "where to write the shards")
+                    .required();
+                arguments.option("--shard-size", flags->shard_size, "about this many bytes a shard")
+                    .show_default();
+                arguments
+                    .option("--resize", flags->options.resize,
+                            "shrink images to this shorter side; 0: leave them")
+                    .show_default()
+                    .range(0, 65'536);
+                arguments
+                    .option("--quality", flags->options.quality,
+                            "JPEG quality of images that are shrunk")
+                    .show_default()
+                    .range(1, 100);
+                arguments
+                    .option("--raw", flags->options.raw_share,
+                            "share of the images to store as pixels, 0 to 1")
+                    .show_default()
+                    .range(0.0, 1.0);
+                arguments.flag("--keep-progressive", flags->keep_progressive,
+                               "do not rewrite progressive JPEGs as baseline ones");
               },
           .run = [flags](Invocation& invocation) { return run(invocation, *flags); }};
 }

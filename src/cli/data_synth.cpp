@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -85,26 +84,27 @@ Command make_data_synth_command() {
           .summary = "draw a data set of labelled images that a network can learn",
           .sections = {},
           .add_flags =
-              [flags, options](CLI::App& app) {
-                app.add_option("directory", options->directory, "where to write it")->required();
-                app.add_option("--images", options->train_images, "training images")
-                    ->capture_default_str()
-                    ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-                app.add_option("--test-images", options->test_images, "held-out images")
-                    ->capture_default_str()
-                    ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-                app.add_option("--size", options->size_pixels, "width and height in pixels")
-                    ->capture_default_str()
-                    ->check(CLI::Range(8, 4096));
-                app.add_option("--quality", options->quality, "JPEG quality")
-                    ->capture_default_str()
-                    ->check(CLI::Range(1, 100));
-                app.add_flag("--shards", flags->shards, "write tar shards instead of a folder");
-                app.add_option("--shard-size", flags->shard_size, "about this many bytes a shard")
-                    ->capture_default_str();
-                app.add_option("--height", flags->height,
-                               "height of images in shards, where it is not the width")
-                    ->check(CLI::Range(8, 4096));
+              [flags, options](Arguments& arguments) {
+                arguments.option("directory", options->directory, "where to write it").required();
+                arguments.option("--images", options->train_images, "training images")
+                    .show_default()
+                    .range(int64_t{1}, int64_t{1} << 40);
+                arguments.option("--test-images", options->test_images, "held-out images")
+                    .show_default()
+                    .range(int64_t{0}, int64_t{1} << 40);
+                arguments.option("--size", options->size_pixels, "width and height in pixels")
+                    .show_default()
+                    .range(8, 4096);
+                arguments.option("--quality", options->quality, "JPEG quality")
+                    .show_default()
+                    .range(1, 100);
+                arguments.flag("--shards", flags->shards, "write tar shards instead of a folder");
+                arguments.option("--shard-size", flags->shard_size, "about this many bytes a shard")
+                    .show_default();
+                arguments
+                    .option("--height", flags->height,
+                            "height of images in shards, where it is not the width")
+                    .range(8, 4096);
               },
           .run = [flags](Invocation& invocation) { return run(invocation, *flags); }};
 }

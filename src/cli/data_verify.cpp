@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -63,9 +62,9 @@ Command make_data_verify_command() {
           .summary = "read every sample and compare its checksum",
           .sections = {},
           .add_flags =
-              [flags](CLI::App& app) {
-                app.add_option("source", flags->source, "the data set")->required();
-                app.add_flag("--decode", flags->options.decode, "also decode every image whole");
+              [flags](Arguments& arguments) {
+                arguments.option("source", flags->source, "the data set").required();
+                arguments.flag("--decode", flags->options.decode, "also decode every image whole");
               },
           .run = [flags](Invocation& invocation) { return run(invocation, *flags); }};
 }

@@ -1,7 +1,6 @@
 // renkei model list, renkei model show NAME|FILE.pt
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -116,10 +115,10 @@ Command make_model_show_command() {
           .summary = "show the layers of a network: shapes, parameters, FLOPs, memory",
           .sections = {},
           .add_flags =
-              [name](CLI::App& app) {
-                app.add_option("model", *name, "a network, or a TorchScript file")
-                    ->type_name("NAME|FILE.pt")
-                    ->required();
+              [name](Arguments& arguments) {
+                arguments.option("model", *name, "a network, or a TorchScript file")
+                    .value_name("NAME|FILE.pt")
+                    .required();
               },
           .run = [name](Invocation& invocation) { return show_model(invocation, *name); }};
 }

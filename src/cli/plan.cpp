@@ -1,6 +1,5 @@
 // renkei plan: who computes what? Needs neither devices nor weights.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <memory>
@@ -175,31 +174,34 @@ int run(Invocation& invocation, const Options& options) {
 
 Command make_plan_command() {
   const auto options = std::make_shared<Options>();
-  return {.name = "plan",
-          .summary = "decide who computes what; needs no device",
-          .sections = {"plan"},
-          .add_flags =
-              [options](CLI::App& app) {
-                app.add_option("--graph", options->graph_file, "plan the graph in this JSON file");
-                app.add_option("--model", options->model,
-                               "plan a network by its published dimensions, with estimated costs");
-                app.add_option("--dimension", options->dimensions,
-                               "a dimension of that network, such as layers=96")
-                    ->type_name("KEY=VALUE")
-                    ->allow_extra_args(false);
-                app.add_option("--batch", options->batch, "samples of a step")
-                    ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-                app.add_option("--micro-batches", options->micro_batches,
-                               "micro-batches of a step; by itself the best number")
-                    ->check(CLI::Range(1, 1 << 20));
-                app.add_option("-o,--output", options->output, "write the plan to this file");
-                app.add_option("--draw", options->drawing,
-                               "write NAME.graph.svg and NAME.schedule.svg")
-                    ->type_name("NAME");
-                app.add_option("--save-graph", options->save_graph,
-                               "write the planned graph to this file");
-              },
-          .run = [options](Invocation& invocation) { return run(invocation, *options); }};
+  return {
+      .name = "plan",
+      .summary = "decide who computes what; needs no device",
+      .sections = {"plan"},
+      .add_flags =
+          [options](Arguments& arguments) {
+            arguments.option("--graph", options->graph_file, "plan the graph in this JSON file");
+            arguments.option("--model", options->model,
+                             "plan a network by its published dimensions, with estimated costs");
+            arguments
+                .option("--dimension", options->dimensions,
+                        "a dimension of that network, such as layers=96")
+                .value_name("KEY=VALUE")
+                .one_value_each();
+            arguments.option("--batch", options->batch, "samples of a step")
+                .range(int64_t{1}, int64_t{1} << 40);
+            arguments
+                .option("--micro-batches", options->micro_batches,
+                        "micro-batches of a step; by itself the best number")
+                .range(1, 1 << 20);
+            arguments.option("-o,--output", options->output, "write the plan to this file");
+            arguments
+                .option("--draw", options->drawing, "write NAME.graph.svg and NAME.schedule.svg")
+                .value_name("NAME");
+            arguments.option("--save-graph", options->save_graph,
+                             "write the planned graph to this file");
+          },
+      .run = [options](Invocation& invocation) { return run(invocation, *options); }};
 }
 
 }  // namespace renkei::cli

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/at.h"
+
 namespace renkei::plan {
 namespace {
-
-size_t at(int index) {
-  return static_cast<size_t>(index);
-}
 
 double choose(double n, double k) {
   return n < k ? 0 : std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1));

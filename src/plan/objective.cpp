@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/at.h"
+
 namespace renkei::plan {
 namespace {
-
-size_t at(int index) {
-  return static_cast<size_t>(index);
-}
 
 double transfer(const comm::LinkCost& link, double bytes) {
   return bytes > 0 ? link.latency_seconds + bytes / link.bytes_per_second : 0;

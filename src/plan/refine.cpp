@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "plan/at.h"
+
 namespace renkei::plan {
 namespace {
-
-size_t at(int index) {
-  return static_cast<size_t>(index);
-}
 
 class Climber {
  public:

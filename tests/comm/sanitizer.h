@@ -1,9 +1,19 @@
 #pragma once
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#define RENKEI_HAS_FEATURE(name) __has_feature(name)
+#else
+#define RENKEI_HAS_FEATURE(name) 0
+#endif
+
+#if defined(__SANITIZE_THREAD__) || RENKEI_HAS_FEATURE(thread_sanitizer)
 #define RENKEI_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#define RENKEI_THREAD_SANITIZER __has_feature(thread_sanitizer)
 #else
 #define RENKEI_THREAD_SANITIZER 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || RENKEI_HAS_FEATURE(address_sanitizer)
+#define RENKEI_ADDRESS_SANITIZER 1
+#else
+#define RENKEI_ADDRESS_SANITIZER 0
 #endif

@@ -12,6 +12,7 @@
 #include "model/lenet.h"
 #include "model/mlp.h"
 #include "run/trainer.h"
+#include "tests/run/networks.h"
 
 namespace renkei::run {
 namespace {
@@ -20,16 +21,6 @@ struct Outcome {
   std::vector<double> losses;
   torch::Tensor parameters;
   TrainResult result;
-};
-
-class Losses : public Observer {
- public:
-  explicit Losses(std::vector<double>& losses) : losses_(losses) {}
-  void on_step(const StepReport& report) override { losses_.push_back(report.loss); }
-  void on_evaluation(int64_t, const Evaluation&) override {}
-
- private:
-  std::vector<double>& losses_;
 };
 
 struct Case {

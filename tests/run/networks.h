@@ -1,14 +1,27 @@
 // Small networks with their data, for tests of training.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 #include "model/network.h"
 #include "run/trainer.h"
 
 namespace renkei::run {
+
+// Keeps the losses of all steps.
+class Losses : public Observer {
+ public:
+  explicit Losses(std::vector<double>& losses) : losses_(losses) {}
+  void on_step(const StepReport& report) override { losses_.push_back(report.loss); }
+  void on_evaluation(int64_t, const Evaluation&) override {}
+
+ private:
+  std::vector<double>& losses_;
+};
 
 struct TestCase {
   std::shared_ptr<const data::Dataset> data, held_out;

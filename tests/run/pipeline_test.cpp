@@ -17,20 +17,10 @@
 namespace renkei::run {
 namespace {
 
-struct Outcome {
+struct Trained {
   std::vector<double> losses;
   std::vector<torch::Tensor> state;  // parameters and buffers
   TrainResult result;
-};
-
-class Losses : public Observer {
- public:
-  explicit Losses(std::vector<double>& losses) : losses_(losses) {}
-  void on_step(const StepReport& report) override { losses_.push_back(report.loss); }
-  void on_evaluation(int64_t, const Evaluation&) override {}
-
- private:
-  std::vector<double>& losses_;
 };
 
 struct Layout {
@@ -85,8 +75,8 @@ plan::Plan plan_for(const TestCase& test, const Layout& layout) {
   return plan;
 }
 
-Outcome train_by(const TestCase& test, const plan::Plan& plan) {
-  Outcome outcome;
+Trained train_by(const TestCase& test, const plan::Plan& plan) {
+  Trained outcome;
   std::mutex building;  // Torch's generator is shared by the threads
   comm::run_as_threads(plan.ranks(), [&](comm::Transport& transport) {
     std::shared_ptr<model::Network> network;
@@ -116,14 +106,14 @@ Outcome train_by(const TestCase& test, const plan::Plan& plan) {
 }
 
 // One process with the same micro-batches: those of all replicas.
-Outcome train_alone(const TestCase& test, const Layout& layout) {
+Trained train_alone(const TestCase& test, const Layout& layout) {
   return train_by(
       test,
       plan::data_parallel_plan(plan::infer_batch_sizes(
           {.global = test.batch, .accumulation = layout.micro_batches * layout.replicas}, 1)));
 }
 
-void expect_equal(const Outcome& got, const Outcome& expected, double tolerance) {
+void expect_equal(const Trained& got, const Trained& expected, double tolerance) {
   ASSERT_EQ(got.losses.size(), expected.losses.size());
   for (size_t step = 0; step < got.losses.size(); ++step)
     EXPECT_NEAR(got.losses[step] / expected.losses[step], 1, std::max(tolerance, 1e-7))
@@ -144,7 +134,7 @@ class Pipelines : public testing::TestWithParam<std::string> {};
 TEST_P(Pipelines, LeaveTheSameBitsAsOneProcess) {
   const TestCase test = test_case(GetParam());
   const Layout alone{.micro_batches = 4};
-  const Outcome expected = train_alone(test, alone);
+  const Trained expected = train_alone(test, alone);
   for (const Layout& layout :
        {Layout{.stages = 2, .schedule = "gpipe"}, Layout{.stages = 3, .schedule = "1f1b"},
         Layout{.stages = 2, .chunks = 2, .schedule = "interleaved"},
@@ -160,7 +150,7 @@ TEST_P(Pipelines, WithReplicasEqualDataParallel) {
   const TestCase test = test_case(GetParam());
   const Layout layout{.stages = 2, .replicas = 2, .micro_batches = 2};
   // Running statistics are those of each replica, as in data parallel training.
-  const Outcome expected = train_by(test, plan::data_parallel_plan(plan::infer_batch_sizes(
+  const Trained expected = train_by(test, plan::data_parallel_plan(plan::infer_batch_sizes(
                                               {.global = test.batch, .accumulation = 2}, 2)));
   expect_equal(train_by(test, plan_for(test, layout)), expected, 2e-6);
 }
@@ -171,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(OfNetworks, Pipelines,
 TEST(Pipelines, WithUnequalReplicasEqualOneProcess) {
   const TestCase test = test_case("mlp");
   Layout layout{.stages = 3, .replicas = 1, .micro_batches = 2, .replicas_of = {1, 2, 3}};
-  const Outcome expected = train_alone(test, layout);
+  const Trained expected = train_alone(test, layout);
   expect_equal(train_by(test, plan_for(test, layout)), expected, 2e-6);
 }
 
@@ -181,7 +171,7 @@ TEST(Pipelines, EvaluateAsOneProcess) {
   test.held_out =
       std::make_shared<data::MemoryImages>(data::draw_synth_data({.first = 48, .images = 75}));
   const Layout layout{.stages = 3, .micro_batches = 2};
-  const Outcome one = train_alone(test, layout), many = train_by(test, plan_for(test, layout));
+  const Trained one = train_alone(test, layout), many = train_by(test, plan_for(test, layout));
   ASSERT_TRUE(many.result.evaluation && one.result.evaluation);
   EXPECT_EQ(many.result.evaluation->samples, 75);
   EXPECT_NEAR(many.result.evaluation->loss, one.result.evaluation->loss, 1e-5);
