@@ -9,4 +9,5 @@ bench/training.py
 bench/training.py --ranks 1 --threads 2 --peers eager --models alexnet,resnet50,inception_v3,vgg16
 bench/data.py
 bench/planning.py
+bench/pipeline.py
 [ "$(id -u)" -eq 0 ] && bench/network.py || echo "bench/network.py needs root"

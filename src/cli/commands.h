@@ -11,6 +11,7 @@ Command make_model_list_command();
 Command make_model_show_command();
 Command make_bench_collectives_command();
 Command make_bench_data_command();
+Command make_bench_pipeline_command();
 Command make_data_synth_command();
 Command make_data_pack_command();
 Command make_data_info_command();

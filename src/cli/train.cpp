@@ -156,7 +156,8 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
     if (settings.is_auto("data.threads")) options.loader.threads = context.threads;
     summary.result = run::train(job, options, *observer);
   } catch (const Error& error) {
-    log.error("{}; the last operations:\n{}", error.message, communicator.recorder().text());
+    if (error.code == ErrorCode::communication)
+      log.error("{}; the last operations:\n{}", error.message, communicator.recorder().text());
     throw;
   }
   log.info("done after {} steps", summary.result.steps);

@@ -22,6 +22,10 @@ Command make_train_command() {
   return missing("train", "train a network", "can't train");
 }
 
+Command make_bench_pipeline_command() {
+  return missing("bench pipeline", "the schedules of a pipeline against theory", "can't train");
+}
+
 Command make_model_list_command() {
   return missing("model list", "list the built-in networks", "has no networks");
 }

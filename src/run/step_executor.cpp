@@ -1,5 +1,8 @@
 #include "run/step_executor.h"
 
+#include <chrono>
+#include <thread>
+
 #include "base/clock.h"
 
 namespace renkei::run {
@@ -30,15 +33,36 @@ Category category_of(TaskKind kind) {
   return Category::other;
 }
 
+// Of how many parts of equal length a task consists: backward has two.
+int halves(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::forward:
+    case TaskKind::backward_input:
+    case TaskKind::backward_weight:
+      return 1;
+    case TaskKind::backward:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+void sleep_until(double time) {
+  const double left = time - now_seconds();
+  if (left > 0) std::this_thread::sleep_for(std::chrono::duration<double>(left));
+}
+
 }  // namespace
 
 double execute_step(const schedule::TaskList& tasks, Worker& worker, const StepPosition& position,
-                    double learning_rate, timeline::Recorder& recorder) {
+                    const StepOptions& options, timeline::Recorder& recorder) {
   recorder.begin_step(now_seconds());
-  worker.begin_step(position, learning_rate);
+  worker.begin_step(position, options.learning_rate);
   for (const Task& task : tasks) {
     const double begin = now_seconds();
     worker.execute(task);
+    if (options.emulated_task_seconds > 0)
+      sleep_until(begin + halves(task.kind) * options.emulated_task_seconds);
     recorder.add({.name = name_of(task.kind),
                   .category = category_of(task.kind),
                   .begin = begin,

@@ -10,7 +10,11 @@
 namespace renkei::run {
 
 // One step. Returns the sum of the losses of the batch.
+struct StepOptions {
+  double learning_rate = 0;
+  double emulated_task_seconds = 0;  // as in TrainOptions
+};
 double execute_step(const schedule::TaskList& tasks, Worker& worker, const StepPosition& position,
-                    double learning_rate, timeline::Recorder& recorder);
+                    const StepOptions& options, timeline::Recorder& recorder);
 
 }  // namespace renkei::run

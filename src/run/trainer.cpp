@@ -60,7 +60,8 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
     const double learning_rate = optim::learning_rate(options.learning_rate, run, step);
     const int64_t samples = sampler.batch(position.step_in_epoch).size();
     const double loss = device.within([&] {
-      return execute_step(tasks, *worker, position, learning_rate, recorder) /
+      const StepOptions step_options{learning_rate, options.emulated_task_seconds};
+      return execute_step(tasks, *worker, position, step_options, recorder) /
              static_cast<double>(samples);
     });
     if (step == 0) result.loss_first = loss;

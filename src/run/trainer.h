@@ -32,6 +32,8 @@ struct TrainOptions {
   int64_t device_memory = 0;   // bytes that a rank may hold in training; 0: no limit
   double timeout_seconds = 300;
   bool keep_events = false;  // of the timeline
+  // Forwards, and each half of a backward, are stretched to this; 0: they take their time.
+  double emulated_task_seconds = 0;
 };
 
 void declare_settings(Settings& settings);

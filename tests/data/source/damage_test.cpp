@@ -1,4 +1,5 @@
 // Damaged files of every kind: turned, cut, doubled and overwritten pieces of good ones.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/philox.h"
@@ -44,7 +45,7 @@ void run(Parse parse, const std::string& good) {
 
 TEST(Damage, OfTarArchivesIsADataError) {
   run(parse_tar,
-      tar_member(std::string(120, 'n') + ".jpg", "image") + tar_member("a.cls", "1") + tar_end());
+      tar_member(fmt::format("{:n>120}.jpg", ""), "image") + tar_member("a.cls", "1") + tar_end());
 }
 
 TEST(Damage, OfTextIndicesIsADataError) {
