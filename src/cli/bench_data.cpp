@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/data_sources.h"
 #include "data/loader/loader_settings.h"
+#include "data/storage/storage_settings.h"
 #include "report/table.h"
 
 namespace renkei::cli {
@@ -52,7 +53,7 @@ std::vector<bench::DataRow> measure(const Invocation& invocation, const Flags& f
   options.loader = data::loader_options(settings, 0);
   if (const auto threads = settings.integer_unless_auto("run.threads"))
     options.loader.threads = static_cast<int>(*threads);
-  options.storage.direct = settings.boolean("data.direct");
+  options.storage = data::storage_options(settings);
   if (!flags.memory_limit.empty()) {
     options.loader.memory_bytes = parse_size(flags.memory_limit);
     options.storage.direct = true;  // or else the page cache of the system would be memory, too
