@@ -95,6 +95,12 @@ Hdf5Array open_array(hid_t file, const std::string& path, const std::string& nam
 
 std::string read_all(const Hdf5Array& array, const std::string& path) {
   const int64_t bytes = ArrayLayout{array.type, array.shape}.bytes();
+  // Deflate packs at most 1032 to 1, and what was never written takes no space: a few numbers more
+  // than that are in order, memory for 2^60 of them is not.
+  const auto stored = static_cast<int64_t>(
+      std::min<hsize_t>(H5Dget_storage_size(array.dataset.id()), INT64_MAX / 2));
+  if (bytes / 1032 > stored + (64 << 10))
+    throw wrong(path, fmt::format("the labels claim to have {} bytes, in {}", bytes, stored));
   // The file's own type, so that the bytes come as they are.
   const TypeHandle type(H5Dget_type(array.dataset.id()));
   std::string content(static_cast<size_t>(bytes), '\0');
