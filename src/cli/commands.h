@@ -13,6 +13,7 @@ Command make_bench_collectives_command();
 Command make_bench_data_command();
 Command make_data_synth_command();
 Command make_data_pack_command();
+Command make_data_stage_command();
 Command make_data_info_command();
 Command make_data_verify_command();
 
