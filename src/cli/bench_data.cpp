@@ -103,7 +103,8 @@ std::string table_of(const std::vector<bench::DataRow>& rows) {
                        {"wait p50", Align::right},
                        {"p99 us", Align::right},
                        {"peak", Align::right},
-                       {"decode/s", Align::right}});
+                       {"decode/s", Align::right},
+                       {"shuffle", Align::right}});
   for (const bench::DataRow& row : rows)
     table.add_row(
         {row.source, format_size(row.dataset_bytes), format_size(row.memory_limit_bytes),
@@ -114,7 +115,8 @@ std::string table_of(const std::vector<bench::DataRow>& rows) {
          fmt::format("{:.0f}", row.wait_p50_us), fmt::format("{:.0f}", row.wait_p99_us),
          format_size(row.peak_memory_bytes),
          row.decode_samples_per_second > 0 ? fmt::format("{:.0f}", row.decode_samples_per_second)
-                                           : ""});
+                                           : "",
+         fmt::format("{:.2f}", row.shuffle_quality)});
   return table.text();
 }
 
@@ -146,6 +148,7 @@ nlohmann::json json_of(const bench::DataRow& row) {
                       {"wait_p99_us", row.wait_p99_us},
                       {"peak_memory_bytes", row.peak_memory_bytes},
                       {"decode_samples_per_second", row.decode_samples_per_second},
+                      {"shuffle_quality", row.shuffle_quality},
                       {"peers", nlohmann::json::object()},
                       {"ratio", nullptr}};
   if (row.utilisation) json["accelerator_utilisation"] = *row.utilisation;

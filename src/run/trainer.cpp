@@ -150,7 +150,8 @@ TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& ob
   const data::Sampler sampler({.count = job.train_data.count(),
                                .global_batch = job.plan.batch.global,
                                .ranks = transport.size(),
-                               .seed = options.seed});
+                               .seed = options.seed,
+                               .run = options.loader.run});
   const int64_t per_epoch = sampler.steps_per_epoch();
   const int64_t steps = options.steps.value_or(options.epochs * per_epoch);
   data::LoaderOptions loader_options = options.loader;

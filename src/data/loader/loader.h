@@ -37,6 +37,7 @@ struct LoaderOptions {
   uint64_t seed = 1;                          // which one
   double timeout_seconds = 300;               // for one batch; storage may hang
   int64_t epochs = 0;                         // nothing is read ahead beyond; 0: without end
+  int64_t run = 1;                            // for the sampler: neighbours that stay together
 };
 
 struct LoadedBatch {

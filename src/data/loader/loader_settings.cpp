@@ -29,6 +29,18 @@ void declare_loader_settings(Settings& settings) {
                     .help = "threads that wait for storage; more for storage with long delays",
                     .low = 1,
                     .high = 4096});
+  settings.declare({.name = "data.order",
+                    .kind = SettingKind::choice,
+                    .default_value = "global",
+                    .help = "order of the samples: global (any order is equally likely), shard "
+                            "(neighbours are read together, for storage on which jumps are slow)",
+                    .choices = {"global", "shard"}});
+  settings.declare({.name = "data.run",
+                    .kind = SettingKind::integer,
+                    .default_value = "16",
+                    .help = "neighbours that stay together with data.order=shard",
+                    .low = 1,
+                    .high = 1e9});
   settings.declare({.name = "data.bad_samples",
                     .kind = SettingKind::choice,
                     .default_value = "stop",
@@ -46,7 +58,8 @@ LoaderOptions loader_options(const Settings& settings, int rank) {
           .memory_bytes = settings.size_bytes("data.memory"),
           .cache = settings.boolean("data.cache"),
           .bad_samples = skip ? BadSamples::skip : BadSamples::stop,
-          .seed = static_cast<uint64_t>(settings.integer("run.seed"))};
+          .seed = static_cast<uint64_t>(settings.integer("run.seed")),
+          .run = settings.text("data.order") == "shard" ? settings.integer("data.run") : 1};
 }
 
 }  // namespace renkei::data
