@@ -17,6 +17,17 @@ void declare_loader_settings(Settings& settings) {
                     .kind = SettingKind::boolean,
                     .default_value = "true",
                     .help = "keep samples in the memory that batches and read-ahead leave"});
+  settings.declare({.name = "data.disk_cache",
+                    .kind = SettingKind::size,
+                    .default_value = "0",
+                    .help = "local disk of each rank that keeps samples which memory has no room "
+                            "for; 0: none",
+                    .low = 0,
+                    .high = 0x1p60});
+  settings.declare({.name = "data.cache_directory",
+                    .kind = SettingKind::text,
+                    .default_value = "auto",
+                    .help = "where that is: a directory of fast storage; auto: TMPDIR or /tmp"});
   settings.declare({.name = "data.threads",
                     .kind = SettingKind::integer,
                     .default_value = "auto",
@@ -57,6 +68,9 @@ LoaderOptions loader_options(const Settings& settings, int rank) {
           .readers = static_cast<int>(settings.integer("data.readers")),
           .memory_bytes = settings.size_bytes("data.memory"),
           .cache = settings.boolean("data.cache"),
+          .disk_cache_bytes = settings.size_bytes("data.disk_cache"),
+          .cache_directory =
+              settings.is_auto("data.cache_directory") ? "" : settings.text("data.cache_directory"),
           .bad_samples = skip ? BadSamples::skip : BadSamples::stop,
           .seed = static_cast<uint64_t>(settings.integer("run.seed")),
           .run = settings.text("data.order") == "shard" ? settings.integer("data.run") : 1};
