@@ -5,8 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mapfile -t wanted < <(sed 's/#.*//' tools/packages.txt "$@" | awk 'NF {print $1}' | sort -u)
-mapfile -t installed < <(dpkg-query -W -f '${db:Status-Status} ${binary:Package}\n' 2>/dev/null |
-                         awk '$1 == "installed" {sub(/:.*/, "", $2); print $2}' | sort -u)
+# What an installed package provides counts, too: nodejs of other archives brings npm along.
+mapfile -t installed < <(dpkg-query -W -f '${db:Status-Status} ${binary:Package} ${Provides}\n' 2>/dev/null |
+                         awk '$1 == "installed" {for (i = 2; i <= NF; i++) {sub(/[:,].*/, "", $i); print $i}}' | sort -u)
 mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}") <(printf '%s\n' "${installed[@]}"))
 [ "${#missing[@]}" -eq 0 ] && exit 0
 

@@ -23,6 +23,7 @@ enum class RandomUse : uint32_t {
   augmentation = 5,
   dropout = 6,
   replacement = 7,
+  run_offset = 8,
 };
 
 using PhiloxBlock = std::array<uint32_t, 4>;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "data/shuffle_quality.h"
 #include "data/source/open_source.h"
 
 namespace renkei::bench {
@@ -129,8 +130,12 @@ DataRow measure_data(const DataOptions& options) {
 
   const int64_t memory_before = memory_of_process("VmRSS");
   forget_peak_memory();
-  const data::Sampler sampler(
-      {.count = row.samples, .global_batch = options.batch, .seed = options.seed});
+  const data::Sampler sampler({.count = row.samples,
+                               .global_batch = options.batch,
+                               .seed = options.seed,
+                               .run = options.loader.run});
+  row.shuffle_quality = data::shuffle_quality(
+      sampler, dataset.classes(), [&](int64_t sample) { return dataset.label(sample); });
   data::LoaderOptions loader_options = options.loader;
   loader_options.epochs = options.epochs;
   data::Loader loader(dataset, sampler, loader_options);

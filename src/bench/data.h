@@ -50,6 +50,7 @@ struct DataRow {
   double wait_p50_us = 0, wait_p99_us = 0;
   int64_t peak_memory_bytes = 0;  // of the process, over what it was before
   double decode_samples_per_second = 0;
+  double shuffle_quality = 1;  // 1: as random as can be
 };
 
 DataRow measure_data(const DataOptions& options);

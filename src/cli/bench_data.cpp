@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/data_sources.h"
 #include "data/loader/loader_settings.h"
+#include "data/storage/storage_settings.h"
 #include "report/table.h"
 
 namespace renkei::cli {
@@ -51,7 +52,7 @@ std::vector<bench::DataRow> measure(const Invocation& invocation, const Flags& f
   options.loader = data::loader_options(settings, 0);
   if (const auto threads = settings.integer_unless_auto("run.threads"))
     options.loader.threads = static_cast<int>(*threads);
-  options.storage.direct = settings.boolean("data.direct");
+  options.storage = data::storage_options(settings);
   if (!flags.memory_limit.empty()) {
     options.loader.memory_bytes = parse_size(flags.memory_limit);
     options.storage.direct = true;  // or else the page cache of the system would be memory, too
@@ -101,7 +102,8 @@ std::string table_of(const std::vector<bench::DataRow>& rows) {
                        {"wait p50", Align::right},
                        {"p99 us", Align::right},
                        {"peak", Align::right},
-                       {"decode/s", Align::right}});
+                       {"decode/s", Align::right},
+                       {"shuffle", Align::right}});
   for (const bench::DataRow& row : rows)
     table.add_row(
         {row.source, format_size(row.dataset_bytes), format_size(row.memory_limit_bytes),
@@ -112,7 +114,8 @@ std::string table_of(const std::vector<bench::DataRow>& rows) {
          fmt::format("{:.0f}", row.wait_p50_us), fmt::format("{:.0f}", row.wait_p99_us),
          format_size(row.peak_memory_bytes),
          row.decode_samples_per_second > 0 ? fmt::format("{:.0f}", row.decode_samples_per_second)
-                                           : ""});
+                                           : "",
+         fmt::format("{:.2f}", row.shuffle_quality)});
   return table.text();
 }
 
@@ -144,6 +147,7 @@ nlohmann::json json_of(const bench::DataRow& row) {
                       {"wait_p99_us", row.wait_p99_us},
                       {"peak_memory_bytes", row.peak_memory_bytes},
                       {"decode_samples_per_second", row.decode_samples_per_second},
+                      {"shuffle_quality", row.shuffle_quality},
                       {"peers", nlohmann::json::object()},
                       {"ratio", nullptr}};
   if (row.utilisation) json["accelerator_utilisation"] = *row.utilisation;

@@ -14,6 +14,7 @@ Command make_bench_data_command();
 Command make_bench_pipeline_command();
 Command make_data_synth_command();
 Command make_data_pack_command();
+Command make_data_stage_command();
 Command make_data_info_command();
 Command make_data_verify_command();
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/data_sources.h"
+#include "data/storage/storage_settings.h"
 
 namespace renkei::cli {
 namespace {
@@ -30,17 +30,18 @@ Summary summarise(const OpenedSources& sources) {
 }
 
 // Of a packed data set; null of others, whose samples would all have to be read.
-nlohmann::json checksum_of(const std::string& path) {
-  const auto file = std::filesystem::path(path) / "dataset.json";
-  if (!std::filesystem::exists(file)) return nullptr;
-  const auto description = nlohmann::json::parse(read_file(file), nullptr, false);
+nlohmann::json checksum_of(const Settings& settings, const std::string& path) {
+  const auto storage = data::open_storage(path, data::storage_options(settings));
+  const std::string file = data::join_path(path, "dataset.json");
+  if (!storage->is_file(file)) return nullptr;
+  const auto description = nlohmann::json::parse(storage->read(file), nullptr, false);
   return description.is_object() ? description.value("checksum", nlohmann::json()) : nullptr;
 }
 
 int run(Invocation& invocation, const std::string& path) {
   const OpenedSources sources = open_sources(invocation, path);
   const Summary summary = summarise(sources);
-  const nlohmann::json checksum = checksum_of(path);
+  const nlohmann::json checksum = checksum_of(invocation.settings, path);
   if (invocation.json) {
     nlohmann::json output{{"command", invocation.command},
                           {"version", kVersion},

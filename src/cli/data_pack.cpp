@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/data_sources.h"
 #include "data/pack/pack.h"
+#include "data/storage/storage_settings.h"
 
 namespace renkei::cli {
 namespace {
@@ -25,6 +26,7 @@ int run(Invocation& invocation, const Flags& flags) {
   options.shard_bytes = parse_size(flags.shard_size);
   options.baseline = !flags.keep_progressive;
   options.threads = threads_of(invocation.settings);
+  options.storage = data::storage_options(invocation.settings);
   report::Progress progress(report::progress_on_stderr());
   options.progress = show_progress(invocation, progress, "packing");
 
@@ -41,7 +43,7 @@ int run(Invocation& invocation, const Flags& flags) {
     fmt::print("{}\n", nlohmann::json{{"command", invocation.command},
                                       {"version", kVersion},
                                       {"format", "tar"},
-                                      {"directory", options.directory.string()},
+                                      {"directory", options.directory},
                                       {"samples", result.samples},
                                       {"bytes", result.bytes},
                                       {"shards", result.shards},
@@ -51,7 +53,7 @@ int run(Invocation& invocation, const Flags& flags) {
                            .dump(2));
   else
     fmt::print("{} samples in {} shards of {} in {}{}\n", format_count(result.samples),
-               result.shards, format_size(result.bytes), options.directory.string(),
+               result.shards, format_size(result.bytes), options.directory,
                result.shards_found > 0
                    ? fmt::format(" ({} were there from an earlier run)", result.shards_found)
                    : "");
@@ -68,7 +70,9 @@ Command make_data_pack_command() {
           .add_flags =
               [flags](Arguments& arguments) {
                 arguments.option("source", flags->source, "the data set to read").required();
-                arguments.option("directory", flags->options.directory, "where to write the shards")
+                arguments
+                    .option("directory", flags->options.directory,
+                            "where to write the shards: a new directory, or s3://bucket/prefix")
                     .required();
                 arguments.option("--shard-size", flags->shard_size, "about this many bytes a shard")
                     .show_default();

@@ -1,6 +1,7 @@
 #include "cli/data_sources.h"
 
 #include "data/source/open_source.h"
+#include "data/storage/storage_settings.h"
 
 namespace renkei::cli {
 
@@ -20,7 +21,7 @@ OpenedSources open_sources(const Invocation& invocation, const std::string& path
                             .input = settings.text("data.input"),
                             .label = settings.text("data.label"),
                             .threads = threads_of(settings)};
-  const auto storage = data::open_storage(path);
+  const auto storage = data::open_storage(path, data::storage_options(settings));
   OpenedSources opened;
   opened.train = data::open_source(storage, options);
   options.part = data::Part::held_out;

@@ -10,6 +10,7 @@
 #include "data/pack/pack.h"
 #include "data/shapes.h"
 #include "data/source/synth_source.h"
+#include "data/storage/storage_settings.h"
 #include "data/synth.h"
 #include "report/progress.h"
 
@@ -23,7 +24,7 @@ struct Flags {
   int height = 0;  // 0: as the width
 };
 
-void write_shards(const Flags& flags, const data::SynthOptions& options) {
+void write_shards(const Flags& flags, const data::SynthOptions& options, const Settings& settings) {
   data::SynthSourceOptions drawn{.images = options.train_images,
                                  .width = options.size_pixels,
                                  .height = flags.height > 0 ? flags.height : options.size_pixels,
@@ -36,6 +37,7 @@ void write_shards(const Flags& flags, const data::SynthOptions& options) {
   std::vector<data::PackInput> inputs{{.name = "train", .source = *train}};
   if (options.test_images > 0) inputs.push_back({.name = "test", .source = *test});
   data::pack(inputs, {.directory = options.directory,
+                      .storage = data::storage_options(settings),
                       .shard_bytes = parse_size(flags.shard_size),
                       .threads = options.threads,
                       .progress = options.progress});
@@ -53,7 +55,7 @@ int run(Invocation& invocation, const Flags& flags) {
     };
   const double begin = now_seconds();
   if (flags.shards)
-    write_shards(flags, options);
+    write_shards(flags, options, settings);
   else
     data::write_synth(options);
   if (!invocation.quiet) progress.finish();

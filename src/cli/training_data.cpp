@@ -9,6 +9,7 @@
 #include "data/preload.h"
 #include "data/source/open_source.h"
 #include "data/source_images.h"
+#include "data/storage/storage_settings.h"
 #include "data/synth_data.h"
 
 namespace renkei::cli {
@@ -91,7 +92,7 @@ TrainingData open_stored(const std::string& path, const Settings& settings,
                             .input = settings.text("data.input"),
                             .label = settings.text("data.label"),
                             .threads = needs.threads};
-  const auto storage = data::open_storage(path, {.direct = settings.boolean("data.direct")});
+  const auto storage = data::open_storage(path, data::storage_options(settings));
   TrainingData opened;
   opened.train = make_dataset(data::open_source(storage, options), settings, needs, true);
   options.part = data::Part::held_out;
@@ -108,7 +109,7 @@ void declare_data_settings(Settings& settings) {
                     .default_value = "synth",
                     .help = "random (noise), synth (drawn shapes), or a path: a folder of images "
                             "(CLASS/*.jpg, or train/ and test/ of these), tar shards, npy, npz, "
-                            "HDF5 or TFRecord files (docs/data.md)",
+                            "HDF5 or TFRecord files; or s3://bucket/prefix of these (docs/data.md)",
                     .flag = "--data"});
   settings.declare({.name = "data.samples",
                     .kind = SettingKind::integer,
@@ -139,10 +140,7 @@ void declare_data_settings(Settings& settings) {
                             "mirroring), jitter (these and colours); auto: crop for inputs of more "
                             "than 64 pixels, else none",
                     .choices = {"auto", "none", "crop", "jitter"}});
-  settings.declare({.name = "data.direct",
-                    .kind = SettingKind::boolean,
-                    .default_value = "false",
-                    .help = "read past the page cache of the system (O_DIRECT)"});
+  data::declare_storage_settings(settings);
   data::declare_loader_settings(settings);
 }
 

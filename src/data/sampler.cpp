@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/philox.h"
 #include "data/permutation.h"
 
 namespace renkei::data {
@@ -16,6 +17,17 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   if (options.ranks < 1)
     throw Error(ErrorCode::usage, fmt::format("the number of ranks is {}", options.ranks),
                 "choose at least 1");
+}
+
+int64_t Sampler::sample_of_runs(int64_t epoch, int64_t position) const {
+  const int64_t runs = options_.count / options_.run, run = position / options_.run;
+  int64_t place = position;
+  if (run < runs)
+    place = Permutation(runs, options_.seed, epoch)(run) * options_.run + position % options_.run;
+  Random random(options_.seed, RandomUse::run_offset, static_cast<uint32_t>(epoch), 0);
+  const uint64_t drawn = uint64_t{random()} << 32 | random();
+  const auto shift = static_cast<int64_t>(drawn % static_cast<uint64_t>(options_.count));
+  return place < options_.count - shift ? place + shift : place - (options_.count - shift);
 }
 
 int64_t Sampler::steps_per_epoch() const {
@@ -52,6 +64,7 @@ int64_t Sampler::sample(int64_t epoch, int64_t position) const {
     throw Error(ErrorCode::bug,
                 fmt::format("position {} is not in a data set of {}", position, options_.count));
   if (!options_.shuffle) return position;
+  if (options_.run > 1 && options_.run < options_.count) return sample_of_runs(epoch, position);
   return Permutation(options_.count, options_.seed, epoch)(position);
 }
 

@@ -5,6 +5,12 @@
 // may be smaller, and rank r of R takes the part [floor(r n / R), floor((r + 1) n / R)) of a batch
 // of n. So in each epoch every sample is taken exactly once, every rank makes the same number of
 // steps (a part may be empty), and the batches are the same for any number of ranks.
+//
+// The order is a permutation of the samples, all of which are equally likely. For storage on which
+// it is slow to jump it may be one of runs of L neighbours instead: with s drawn anew for each
+// epoch, the samples are turned by s places and cut into runs of L, which are permuted; the shorter
+// one that is left over comes last. So neighbours are read together, and which ones these are
+// differs from epoch to epoch. What this costs in randomness, shuffle_quality.h measures.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +23,7 @@ struct SamplerOptions {
   int ranks = 1;
   uint64_t seed = 1;
   bool shuffle = true;  // false: the order of the data set, in every epoch
+  int64_t run = 1;      // neighbours that stay together
 };
 
 // Positions [begin, end) in the order of an epoch.
@@ -40,6 +47,8 @@ class Sampler {
   int64_t sample(int64_t epoch, int64_t position) const;
 
  private:
+  int64_t sample_of_runs(int64_t epoch, int64_t position) const;
+
   SamplerOptions options_;
 };
 

@@ -35,7 +35,8 @@ DataParallelWorker::DataParallelWorker(const TrainJob& job, const TrainOptions& 
   const data::Sampler sampler({.count = job.train_data.count(),
                                .global_batch = job.plan.batch.global,
                                .ranks = transport.size(),
-                               .seed = options.seed});
+                               .seed = options.seed,
+                               .run = options.loader.run});
   options_.loader.rank = transport.rank();
   loader_ = std::make_unique<BatchLoader>(job.train_data, sampler, options_.loader);
 

@@ -71,7 +71,8 @@ PipelineWorker::PipelineWorker(const TrainJob& job, const TrainOptions& options)
       world_(job.communicator.transport()),
       lanes_({.count = job.train_data.count(),
               .global_batch = job.plan.batch.global,
-              .seed = options.seed},
+              .seed = options.seed,
+              .run = options.loader.run},
              Lanes::count(job.plan), static_cast<int>(job.plan.batch.accumulation)),
       tasks_(schedule::make_schedule(job.plan, world_.rank())),
       outbox_(world_) {
@@ -98,7 +99,8 @@ PipelineWorker::PipelineWorker(const TrainJob& job, const TrainOptions& options)
                                           data::Sampler({.count = job_.train_data.count(),
                                                          .global_batch = job_.plan.batch.global,
                                                          .ranks = static_cast<int>(replicas),
-                                                         .seed = options_.seed}),
+                                                         .seed = options_.seed,
+                                                         .run = options_.loader.run}),
                                           options_.loader);
 }
 

@@ -32,8 +32,10 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
     return comm::Call{
         .operation = operation, .step = step, .timeout_seconds = given.timeout_seconds};
   };
-  const data::Sampler sampler(
-      {.count = job.train_data.count(), .global_batch = job.plan.batch.global, .seed = given.seed});
+  const data::Sampler sampler({.count = job.train_data.count(),
+                               .global_batch = job.plan.batch.global,
+                               .seed = given.seed,
+                               .run = given.loader.run});
   const int64_t per_epoch = sampler.steps_per_epoch();
   const int64_t steps = given.steps.value_or(given.epochs * per_epoch);
   TrainResult result{.parameters = model::count_parameters(job.network),

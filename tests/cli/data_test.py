@@ -202,5 +202,43 @@ class Data(Case):
         self.assert_fails(3, "not a readable HDF5 file", "h5dump", "data", "info", "cut.h5")
 
 
+class Stage(Case):
+    def setUp(self):
+        super().setUp()
+        self.run_json("data", "synth", "set", "--shards", "--images", 40, "--test-images", 10,
+                      "--size", 32, "--shard-size", "20kB")
+
+    def stage(self, *arguments, **options):
+        return self.run_json("data", "stage", "set", "local/set", *arguments, **options)
+
+    def test_the_ranks_of_a_host_make_one_copy(self):
+        result = self.stage("-n", 3)
+        self.assertEqual((result["ranks"], result["hosts"]), (3, 1))
+        self.assertEqual(result["read_bytes"], result["bytes"])
+        for file in (self.path / "set").iterdir():
+            copy = self.path / "local" / "set" / file.name
+            self.assertEqual(copy.read_bytes(), file.read_bytes(), file.name)
+        info = [self.run_json("data", "info", place) for place in ("set", "local/set")]
+        self.assertEqual(info[0]["checksum"], info[1]["checksum"])
+        self.assertEqual(self.run_json("data", "verify", "local/set")["bad"], [])
+
+    def test_what_is_there_is_left_alone(self):
+        first = self.stage()
+        again = self.stage("-n", 2)
+        self.assertEqual(again["read_bytes"], 0)
+        self.assertEqual(again["checksum"], first["checksum"])
+
+    def test_what_is_wrong_is_one_sentence(self):
+        self.assert_fails(2, "more than the quota of 1 KiB", "raise --quota",
+                          "data", "stage", "set", "local/set", "--quota", "1KiB")
+        self.assert_fails(3, "there is no data set at 'nothing'", "check the path",
+                          "data", "stage", "nothing", "local/set", "-n", 2)
+        (self.path / "full").mkdir()
+        (self.path / "full" / "precious").write_text("x")
+        self.assert_fails(2, "full already holds something else", "choose a new directory",
+                          "data", "stage", "set", "full")
+        self.assertFalse((self.path / "local" / "set" / "stage.json").exists())
+
+
 if __name__ == "__main__":
     unittest.main()

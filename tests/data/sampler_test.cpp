@@ -43,6 +43,37 @@ TEST(Sampler, TakesEverySampleOnceInTheSameOrderForAnyNumberOfRanks) {
   }
 }
 
+TEST(Sampler, RunsOfNeighboursAreAnOrderToo) {
+  Random random(4, RandomUse::shuffle, 0, 0);
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    SamplerOptions options{.count = 1 + random.below(500),
+                           .global_batch = 1 + random.below(600),
+                           .ranks = 1 + static_cast<int>(random.below(40)),
+                           .seed = random(),
+                           .run = 1 + random.below(40)};
+    const auto order = epoch_order(options, 2);
+    options.ranks = 1;
+    EXPECT_EQ(order, epoch_order(options, 2));
+    auto samples = order;
+    std::ranges::sort(samples);
+    std::vector<int64_t> expected(static_cast<size_t>(options.count));
+    std::iota(expected.begin(), expected.end(), 0);
+    ASSERT_EQ(samples, expected) << options.count << " samples, runs of " << options.run;
+  }
+}
+
+TEST(Sampler, RunsStayTogetherAndDifferFromEpochToEpoch) {
+  const SamplerOptions options{.count = 1'000, .global_batch = 50, .run = 16};
+  const auto first = epoch_order(options, 0), second = epoch_order(options, 1);
+  EXPECT_NE(first, second);
+  EXPECT_NE(first[0] % 16, second[0] % 16);
+  for (size_t i = 0; i + 1 < 992; ++i)
+    EXPECT_TRUE(i % 16 == 15 || first[i + 1] == (first[i] + 1) % 1'000) << i;
+  int jumps = 0;
+  for (size_t i = 15; i + 1 < 992; i += 16) jumps += first[i + 1] != (first[i] + 1) % 1'000;
+  EXPECT_GT(jumps, 50);  // of 61 places between runs
+}
+
 TEST(Sampler, SharesABatchEvenly) {
   Random random(2, RandomUse::shuffle, 0, 0);
   for (int repeat = 0; repeat < 200; ++repeat) {

@@ -1,10 +1,13 @@
 // Files from nowhere, given to each parser: it must end well or throw a data Error. Shared by the
-// libFuzzer targets and by the test that runs a few thousand damaged files.
+// libFuzzer targets, by the test that runs a few thousand damaged files, and by the one that runs
+// what libFuzzer collected (corpus/).
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "data/image/decode.h"
 #include "data/source/dali_index.h"
@@ -13,8 +16,22 @@
 #include "data/source/tfrecord.h"
 #include "data/source/zip.h"
 #include "tests/data/memory_file.h"
+#ifdef RENKEI_HAVE_HDF5
+#include "data/source/hdf5_source.h"
+#include "tests/data/memory_storage.h"
+#include "tests/fuzz/hdf5_recipe.h"
+#endif
 
 namespace renkei::data {
+
+template <typename Parse>
+void expect_no_other_error(Parse parse, std::string_view bytes) {
+  try {
+    parse(bytes);
+  } catch (const Error& error) {
+    if (error.code != ErrorCode::data) throw;
+  }
+}
 
 inline void parse_tar(std::string_view bytes) {
   scan_tar(MemoryFile(std::string(bytes)));
@@ -25,6 +42,12 @@ inline void parse_idx(std::string_view bytes) {
 }
 
 inline void parse_index(std::string_view bytes) {
+  // Also with the right checksum, which nobody guesses.
+  std::string checked(bytes);
+  const uint64_t checksum = Checksum().add(bytes).value();
+  checked.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+  expect_no_other_error([](std::string_view text) { parse_shard_index(text, "file", 1 << 20); },
+                        checked);
   parse_shard_index(bytes, "file", 1 << 20);
 }
 
@@ -39,25 +62,31 @@ inline void parse_npz(std::string_view bytes) {
 }
 
 inline void parse_tfrecord(std::string_view bytes) {
+  // Also as what is inside of a record: nobody guesses its checksum.
+  expect_no_other_error(find_example_image, bytes);
   const MemoryFile file{std::string(bytes)};
   for (const TfRecord& record : scan_tfrecords(file))
     find_example_image(file.read(record.offset, record.length));
 }
+
+#ifdef RENKEI_HAVE_HDF5
+// Not the bytes of a file, but of a recipe for one.
+inline void parse_hdf5(std::string_view recipe) {
+  const MemoryStorage storage(make_hdf5_file(recipe));
+  for (const Part part : {Part::train, Part::held_out}) {
+    const auto source = open_hdf5_source(storage, {.path = "file", .part = part});
+    if (!source || source->layout()->bytes() > 1 << 20) continue;
+    for (int64_t sample = 0; sample < std::min<int64_t>(source->count(), 4); ++sample)
+      source->read(sample);
+  }
+}
+#endif
 
 inline void parse_image(std::string_view bytes) {
   const ImageExtent extent = read_image_extent(bytes, "file");
   if (extent.width > 512 || extent.height > 512) return;  // slow, and nothing new
   Image image;
   decode_image_region(bytes, "file", {extent.width / 3, extent.height / 3, 1, 1}, 1, image);
-}
-
-template <typename Parse>
-void expect_no_other_error(Parse parse, std::string_view bytes) {
-  try {
-    parse(bytes);
-  } catch (const Error& error) {
-    if (error.code != ErrorCode::data) throw;
-  }
 }
 
 }  // namespace renkei::data

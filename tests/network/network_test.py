@@ -1,4 +1,4 @@
-"""Training over several hosts; the counters of their network interfaces say what really crossed."""
+"""Training and staging over several hosts; the counters of their network interfaces say what really crossed."""
 
 import json
 import os
@@ -70,6 +70,24 @@ class Network(unittest.TestCase):
                    capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({spread, dealt, json.loads(done.stdout)["parameters_checksum"]}, {spread})
+
+    def test_staging_reads_each_byte_once_and_passes_it_on(self):
+        with open("set.bin", "wb") as file:
+            file.write(os.urandom(48 << 20))
+        before = self.hosts.sent_bytes()
+        done = self.hosts.mpirun(2, PROGRAM, "data", "stage", "set.bin", "{host}/set", "--json",
+                                 "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual((result["hosts"], result["read_bytes"]), (3, 48 << 20))
+        for after, sent in zip(self.hosts.sent_bytes(), before):
+            self.assertGreater((after - sent) / (48 << 20), 2 / 3)
+            self.assertLess((after - sent) / (48 << 20), 0.75)
+        with open("set.bin", "rb") as file:
+            content = file.read()
+        for host in self.hosts.names:
+            with open(f"{host}/set/set.bin", "rb") as file:
+                self.assertTrue(file.read() == content)
 
 
 if __name__ == "__main__":

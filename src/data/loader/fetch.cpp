@@ -16,6 +16,19 @@ void keep(const Source& source, SampleCache& cache, FetchTask& task, std::string
   cache.offer(task.sample, task.result.bytes);
 }
 
+// Storage that did not answer, or refused, will do so again: unlike a bad sample, this is not worth
+// another try for each of the samples that wait for it.
+bool is_outage(const std::exception_ptr& error) {
+  if (!error) return false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& thrown) {
+    return thrown.code != ErrorCode::data;
+  } catch (...) {
+    return false;
+  }
+}
+
 void read_alone(const Source& source, SampleCache& cache, FetchTask& task) {
   try {
     if (task.where.file < 0) {
@@ -37,7 +50,12 @@ void read_together(const Source& source, SampleCache& cache, std::span<FetchTask
     bytes = source.file(run.where.file)->read(run.where.offset, run.where.length);
   } catch (...) {
     // Alone, those that can be read are read, and the other ones have their own error.
-    for (const size_t member : run.members) read_alone(source, cache, *tasks[member]);
+    const std::exception_ptr error = std::current_exception();
+    for (const size_t member : run.members)
+      if (is_outage(error))
+        tasks[member]->result.error = error;
+      else
+        read_alone(source, cache, *tasks[member]);
     return;
   }
   for (const size_t member : run.members) {
@@ -69,11 +87,16 @@ void fetch(const Source& source, SampleCache& cache, std::span<FetchTask> tasks,
     if (!task.result.from_cache) read_alone(source, cache, task);
     done(task);
   }
+  std::exception_ptr outage;
   for (const ReadRun& run : plan_reads(places, kGapBytes, kMostBytes)) {
-    if (run.members.size() == 1)
+    if (outage)
+      for (const size_t member : run.members) missing[member]->result.error = outage;
+    else if (run.members.size() == 1)
       read_alone(source, cache, *missing[run.members[0]]);
     else
       read_together(source, cache, missing, run);
+    if (is_outage(missing[run.members[0]]->result.error))
+      outage = missing[run.members[0]]->result.error;
     for (const size_t member : run.members) done(*missing[member]);
   }
 }

@@ -79,6 +79,12 @@ Budget divide_memory(const Dataset& dataset, const Sampler& sampler, const Loade
   return budget;
 }
 
+std::unique_ptr<DiskCache> make_disk_cache(const Dataset& dataset, const LoaderOptions& options) {
+  if (!dataset.source() || options.disk_cache_bytes <= 0) return nullptr;
+  return std::make_unique<DiskCache>(dataset.count(), options.cache_directory,
+                                     options.disk_cache_bytes);
+}
+
 }  // namespace
 
 int64_t replacement_for(uint64_t seed, int64_t epoch, int64_t position, int attempt,
@@ -99,7 +105,7 @@ struct Loader::State {
         sampler(the_sampler),
         options(the_options),
         budget(divide_memory(dataset, sampler, options)),
-        cache(dataset.count(), budget.cache_bytes) {
+        cache(dataset.count(), budget.cache_bytes, make_disk_cache(dataset, options)) {
     for (int64_t i = 0; i < budget.batches; ++i) free_buffers.push_back(std::make_unique<Buffer>());
   }
 

@@ -33,10 +33,13 @@ struct LoaderOptions {
   int readers = 4;  // that wait for storage
   int64_t memory_bytes = int64_t{1} << 30;
   bool cache = true;                          // keep samples in what memory is left
+  int64_t disk_cache_bytes = 0;               // and, beyond that, on a local disk
+  std::string cache_directory = {};           // empty: $TMPDIR or /tmp
   BadSamples bad_samples = BadSamples::stop;  // skip: another sample takes the place
   uint64_t seed = 1;                          // which one
   double timeout_seconds = 300;               // for one batch; storage may hang
   int64_t epochs = 0;                         // nothing is read ahead beyond; 0: without end
+  int64_t run = 1;                            // for the sampler: neighbours that stay together
 };
 
 struct LoadedBatch {

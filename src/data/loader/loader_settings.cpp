@@ -17,6 +17,17 @@ void declare_loader_settings(Settings& settings) {
                     .kind = SettingKind::boolean,
                     .default_value = "true",
                     .help = "keep samples in the memory that batches and read-ahead leave"});
+  settings.declare({.name = "data.disk_cache",
+                    .kind = SettingKind::size,
+                    .default_value = "0",
+                    .help = "local disk of each rank that keeps samples which memory has no room "
+                            "for; 0: none",
+                    .low = 0,
+                    .high = 0x1p60});
+  settings.declare({.name = "data.cache_directory",
+                    .kind = SettingKind::text,
+                    .default_value = "auto",
+                    .help = "where that is: a directory of fast storage; auto: TMPDIR or /tmp"});
   settings.declare({.name = "data.threads",
                     .kind = SettingKind::integer,
                     .default_value = "auto",
@@ -29,6 +40,18 @@ void declare_loader_settings(Settings& settings) {
                     .help = "threads that wait for storage; more for storage with long delays",
                     .low = 1,
                     .high = 4096});
+  settings.declare({.name = "data.order",
+                    .kind = SettingKind::choice,
+                    .default_value = "global",
+                    .help = "order of the samples: global (any order is equally likely), shard "
+                            "(neighbours are read together, for storage on which jumps are slow)",
+                    .choices = {"global", "shard"}});
+  settings.declare({.name = "data.run",
+                    .kind = SettingKind::integer,
+                    .default_value = "16",
+                    .help = "neighbours that stay together with data.order=shard",
+                    .low = 1,
+                    .high = 1e9});
   settings.declare({.name = "data.bad_samples",
                     .kind = SettingKind::choice,
                     .default_value = "stop",
@@ -45,8 +68,12 @@ LoaderOptions loader_options(const Settings& settings, int rank) {
           .readers = static_cast<int>(settings.integer("data.readers")),
           .memory_bytes = settings.size_bytes("data.memory"),
           .cache = settings.boolean("data.cache"),
+          .disk_cache_bytes = settings.size_bytes("data.disk_cache"),
+          .cache_directory =
+              settings.is_auto("data.cache_directory") ? "" : settings.text("data.cache_directory"),
           .bad_samples = skip ? BadSamples::skip : BadSamples::stop,
-          .seed = static_cast<uint64_t>(settings.integer("run.seed"))};
+          .seed = static_cast<uint64_t>(settings.integer("run.seed")),
+          .run = settings.text("data.order") == "shard" ? settings.integer("data.run") : 1};
 }
 
 }  // namespace renkei::data

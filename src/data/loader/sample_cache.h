@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "data/loader/disk_cache.h"
+
 namespace renkei::data {
 
 // Bytes of samples in memory, up to a limit; what is in stays. For data that is read once per
@@ -16,21 +18,25 @@ namespace renkei::data {
 // this cache serves half of the reads, LRU about one in seven.
 class SampleCache {
  public:
-  SampleCache(int64_t samples, int64_t limit_bytes);
+  // What does not fit into memory goes to the disk, where there is one to go to.
+  SampleCache(int64_t samples, int64_t limit_bytes, std::unique_ptr<DiskCache> disk = nullptr);
 
   std::shared_ptr<const std::string> find(int64_t sample) const;
   // Keeps it if there is room. The first one for a sample stays.
   void offer(int64_t sample, const std::shared_ptr<const std::string>& bytes);
 
-  int64_t bytes() const { return bytes_; }
+  int64_t bytes() const { return bytes_; }  // of memory
 
  private:
+  bool keep_in_memory(int64_t sample, const std::shared_ptr<const std::string>& bytes);
+
   static constexpr size_t kLocks = 64;
 
   int64_t limit_bytes_;
   std::atomic<int64_t> bytes_ = 0;
   std::vector<std::shared_ptr<const std::string>> kept_;  // empty if the limit is 0
   mutable std::vector<std::mutex> locks_{kLocks};
+  std::unique_ptr<DiskCache> disk_;
 };
 
 }  // namespace renkei::data

@@ -1,17 +1,11 @@
 #include "data/pack/pack.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/checksum.h"
-#include "base/file.h"
 #include "base/philox.h"
 #include "data/image/decode.h"
 #include "data/pack/shard_writer.h"
@@ -19,8 +13,6 @@
 
 namespace renkei::data {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Shard {
   const Source* source;
@@ -36,7 +28,7 @@ std::vector<Shard> plan_shards(const PackInput& input, const PackOptions& option
     if (bytes + length > options.shard_bytes) {
       const auto number = shards.size();
       shards.push_back({&input.source,
-                        (options.directory / fmt::format("{}-{:06}", input.name, number)).string(),
+                        join_path(options.directory, fmt::format("{}-{:06}", input.name, number)),
                         sample, sample});
       bytes = 0;
     }
@@ -69,35 +61,34 @@ std::string describe_job(const std::vector<PackInput>& inputs, const PackOptions
          "\n";
 }
 
-// pack.json: held while a run writes, left behind by one that was interrupted.
+// pack.json says what a run writes; one that was interrupted leaves it behind.
 class Job {
  public:
-  Job(const fs::path& directory, const std::string& description) : path_(directory / "pack.json") {
-    if (fs::exists(directory / "dataset.json"))
-      throw Error(ErrorCode::usage, fmt::format("{} already holds a data set", directory.string()),
+  Job(const Storage& storage, const std::string& directory, const std::string& description)
+      : storage_(storage),
+        path_(join_path(directory, "pack.json")),
+        lock_path_(join_path(directory, "pack.lock")) {
+    if (storage.is_file(join_path(directory, "dataset.json")))
+      throw Error(ErrorCode::usage, fmt::format("{} already holds a data set", directory),
                   "choose a new directory, or remove this one first");
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) throw_file_error("create", path_, errno);
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
-      throw Error(ErrorCode::usage, fmt::format("another run is writing {}", directory.string()),
-                  "wait for it, or choose another directory");
-    const std::string found = read_file(path_);
-    if (found.empty() && ::pwrite(descriptor_, description.data(), description.size(), 0) !=
-                             static_cast<ssize_t>(description.size()))
-      throw_file_error("write", path_, errno);
-    if (!found.empty() && found != description)
+    lock_ = storage.lock(lock_path_);
+    const bool found = storage.is_file(path_);
+    if (found && storage.read(path_) != description)
       throw Error(ErrorCode::usage,
                   fmt::format("{} holds a part of another data set, or of one with other options",
-                              directory.string()),
+                              directory),
                   "choose a new directory, or remove this one first");
+    if (!found) storage.write(path_, description);
   }
-  ~Job() { ::close(descriptor_); }
-  Job(const Job&) = delete;
-  void finish() { fs::remove(path_); }
+  void finish() {
+    storage_.remove(path_);
+    storage_.remove(lock_path_);
+  }
 
  private:
-  fs::path path_;
-  int descriptor_;
+  const Storage& storage_;
+  std::string path_, lock_path_;
+  std::shared_ptr<void> lock_;
 };
 
 Image decode_whole(std::string_view bytes, const std::string& name) {
@@ -146,24 +137,28 @@ Content convert(const Source& source, int64_t sample, const PackOptions& options
   return {std::move(bytes), extension, extent};
 }
 
-std::vector<IndexedSample> read_index(const Shard& shard) {
+std::vector<IndexedSample> read_index(const Storage& storage, const Shard& shard,
+                                      int64_t archive_bytes) {
   const std::string path = shard.stem + ".index";
-  return parse_shard_index(read_file(path), path,
-                           static_cast<int64_t>(fs::file_size(shard.stem + ".tar")));
+  return parse_shard_index(storage.read(path), path, archive_bytes);
 }
 
-bool is_finished(const Shard& shard) {
-  if (!fs::exists(shard.stem + ".index") || !fs::exists(shard.stem + ".tar")) return false;
+bool is_finished(const Storage& storage, const Shard& shard) {
+  if (!storage.is_file(shard.stem + ".index") || !storage.is_file(shard.stem + ".tar"))
+    return false;
+  const int64_t bytes = storage.open(shard.stem + ".tar")->size();
   try {
-    return static_cast<int64_t>(read_index(shard).size()) == shard.end - shard.begin;
-  } catch (const Error&) {
+    return static_cast<int64_t>(read_index(storage, shard, bytes).size()) ==
+           shard.end - shard.begin;
+  } catch (const Error& error) {
+    if (error.code != ErrorCode::data) throw;
     return false;  // written again
   }
 }
 
-void write_shard(const Shard& shard, const PackOptions& options,
+void write_shard(const Storage& storage, const Shard& shard, const PackOptions& options,
                  const std::function<void(int64_t)>& report) {
-  ShardWriter writer(shard.stem);
+  ShardWriter writer(storage, shard.stem);
   for (int64_t sample = shard.begin; sample < shard.end; ++sample) {
     const Content content = convert(*shard.source, sample, options);
     writer.add(fmt::format("{:08}", sample), content.extension, content.bytes,
@@ -202,8 +197,8 @@ void check(const PackOptions& options) {
 
 PackResult pack(const std::vector<PackInput>& inputs, const PackOptions& options) {
   check(options);
-  make_directories(options.directory);
-  Job job(options.directory, describe_job(inputs, options));
+  const auto storage = open_storage(options.directory, options.storage);
+  Job job(*storage, options.directory, describe_job(inputs, options));
   std::vector<Shard> shards;
   PackResult result;
   for (const PackInput& input : inputs) {
@@ -216,19 +211,20 @@ PackResult pack(const std::vector<PackInput>& inputs, const PackOptions& options
   Counter counter(result.samples, options.progress);
   parallel_for(result.shards, options.threads, [&](int64_t i) {
     const Shard& shard = shards[static_cast<size_t>(i)];
-    if (is_finished(shard)) {
+    if (is_finished(*storage, shard)) {
       ++found;
       counter.add(shard.end - shard.begin);
     } else {
-      write_shard(shard, options, [&](int64_t samples) { counter.add(samples); });
+      write_shard(*storage, shard, options, [&](int64_t samples) { counter.add(samples); });
     }
   });
   result.shards_found = found;
 
   Checksum checksum;
   for (const Shard& shard : shards) {
-    result.bytes += static_cast<int64_t>(fs::file_size(shard.stem + ".tar"));
-    for (const IndexedSample& sample : read_index(shard))
+    const int64_t bytes = storage->open(shard.stem + ".tar")->size();
+    result.bytes += bytes;
+    for (const IndexedSample& sample : read_index(*storage, shard, bytes))
       checksum.add(fmt::format("{:016x} {},", sample.checksum, sample.label));
   }
   result.checksum = checksum.hex();
@@ -238,7 +234,7 @@ PackResult pack(const std::vector<PackInput>& inputs, const PackOptions& options
                                      {"checksum", result.checksum},
                                      {"classes", inputs.front().source.class_names()}};
   for (const PackInput& input : inputs) description["parts"][input.name] = input.source.count();
-  write_file_atomically(options.directory / "dataset.json", description.dump(2) + "\n");
+  storage->write(join_path(options.directory, "dataset.json"), description.dump(2) + "\n");
   job.finish();
   return result;
 }

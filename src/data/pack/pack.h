@@ -1,16 +1,17 @@
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <vector>
 
 #include "data/parallel.h"
 #include "data/source/source.h"
+#include "data/storage/storage.h"
 
 namespace renkei::data {
 
 struct PackOptions {
-  std::filesystem::path directory;
+  std::string directory;  // or s3://bucket/prefix
+  StorageOptions storage = {};
   int64_t shard_bytes = int64_t{256} << 20;  // about; measured before any change of the samples
   int resize = 0;        // images whose shorter side is longer get this one; 0: as they are
   int quality = 90;      // of JPEGs that are written anew

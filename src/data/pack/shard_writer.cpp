@@ -1,51 +1,18 @@
 #include "data/pack/shard_writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "base/checksum.h"
-#include "base/file.h"
 #include "data/source/tar.h"
 
 namespace renkei::data {
-namespace {
 
-constexpr size_t kBufferBytes = 1 << 20;
-
-std::string with(const std::filesystem::path& stem, std::string_view extension) {
-  return fmt::format("{}{}", stem.string(), extension);
-}
-
-}  // namespace
-
-ShardWriter::ShardWriter(std::filesystem::path stem) : stem_(std::move(stem)) {
-  const std::string path = with(stem_, ".tar.partial");
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) throw_file_error("create", path, errno);
-}
-
-ShardWriter::~ShardWriter() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
+ShardWriter::ShardWriter(const Storage& storage, std::string stem)
+    : storage_(storage), stem_(std::move(stem)), archive_(storage.create(stem_ + ".tar")) {}
 
 void ShardWriter::write(std::string_view bytes) {
-  buffer_ += bytes;
+  archive_->append(bytes);
   offset_ += static_cast<int64_t>(bytes.size());
-  if (buffer_.size() >= kBufferBytes) flush();
-}
-
-void ShardWriter::flush() {
-  for (std::string_view rest = buffer_; !rest.empty();) {
-    const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_file_error("write", with(stem_, ".tar.partial"), errno);
-    rest.remove_prefix(static_cast<size_t>(written));
-  }
-  buffer_.clear();
 }
 
 void ShardWriter::add_member(const std::string& key, std::string_view extension,
@@ -74,14 +41,9 @@ void ShardWriter::add(const std::string& key, std::string_view extension, std::s
 
 void ShardWriter::finish() {
   write(std::string(1024, '\0'));
-  flush();
-  const std::string partial = with(stem_, ".tar.partial"), path = with(stem_, ".tar");
-  if (::fsync(descriptor_) != 0) throw_file_error("write", partial, errno);
-  // A network file system may report only here that it has no space.
-  if (::close(std::exchange(descriptor_, -1)) != 0) throw_file_error("write", partial, errno);
-  if (std::rename(partial.c_str(), path.c_str()) != 0) throw_file_error("rename to", path, errno);
-  write_file_atomically(with(stem_, ".idx"), format_dali_index(samples_));
-  write_file_atomically(with(stem_, ".index"), format_shard_index(index_, offset_));
+  archive_->finish();
+  storage_.write(stem_ + ".idx", format_dali_index(samples_));
+  storage_.write(stem_ + ".index", format_shard_index(index_, offset_));
 }
 
 }  // namespace renkei::data

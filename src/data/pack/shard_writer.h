@@ -1,24 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "data/source/dali_index.h"
 #include "data/source/shard_index.h"
+#include "data/storage/storage.h"
 
 namespace renkei::data {
 
 // Writes one tar shard with its two indices. SHARD.tar and SHARD.idx appear complete, then
-// SHARD.index: where that one is, the shard is finished. What is given up leaves nothing but a file
-// SHARD.tar.partial, which the next attempt overwrites.
+// SHARD.index: where that one is, the shard is finished.
 class ShardWriter {
  public:
   // `stem` is the path without ".tar".
-  explicit ShardWriter(std::filesystem::path stem);
-  ~ShardWriter();
-  ShardWriter(const ShardWriter&) = delete;
+  ShardWriter(const Storage& storage, std::string stem);
 
   // `key` is the name of the sample without its extension. What is no image is 0 × 0.
   void add(const std::string& key, std::string_view extension, std::string_view content,
@@ -30,12 +27,11 @@ class ShardWriter {
  private:
   void add_member(const std::string& key, std::string_view extension, std::string_view content);
   void write(std::string_view bytes);
-  void flush();
 
-  std::filesystem::path stem_;
-  int descriptor_;
+  const Storage& storage_;
+  std::string stem_;
+  std::unique_ptr<ByteWriter> archive_;
   int64_t offset_ = 0;
-  std::string buffer_;
   std::vector<TarSample> samples_;
   std::vector<IndexedSample> index_;
 };

@@ -1,10 +1,10 @@
 #include "data/source/hdf5_source.h"
 
-#include <hdf5.h>
-
 #include <algorithm>
 #include <mutex>
 #include <utility>
+
+#include "data/source/hdf5_driver.h"
 
 namespace renkei::data {
 namespace {
@@ -53,6 +53,12 @@ Error wrong(const std::string& path, std::string_view what) {
                "check the file with h5dump -H; copy it again if it is damaged");
 }
 
+// The reason below the library, where there is one.
+[[noreturn]] void fail(Hdf5Bytes& bytes, const Error& otherwise) {
+  if (bytes.failure) std::rethrow_exception(std::exchange(bytes.failure, nullptr));
+  throw otherwise;
+}
+
 ElementType element_type(hid_t type, const std::string& path, const std::string& name) {
   ElementType element{.bytes = static_cast<int>(H5Tget_size(type)),
                       .big_endian = H5Tget_order(type) == H5T_ORDER_BE};
@@ -89,6 +95,12 @@ Hdf5Array open_array(hid_t file, const std::string& path, const std::string& nam
 
 std::string read_all(const Hdf5Array& array, const std::string& path) {
   const int64_t bytes = ArrayLayout{array.type, array.shape}.bytes();
+  // Deflate packs at most 1032 to 1, and what was never written takes no space: a few numbers more
+  // than that are in order, memory for 2^60 of them is not.
+  const auto stored = static_cast<int64_t>(
+      std::min<hsize_t>(H5Dget_storage_size(array.dataset.id()), INT64_MAX / 2));
+  if (bytes / 1032 > stored + (64 << 10))
+    throw wrong(path, fmt::format("the labels claim to have {} bytes, in {}", bytes, stored));
   // The file's own type, so that the bytes come as they are.
   const TypeHandle type(H5Dget_type(array.dataset.id()));
   std::string content(static_cast<size_t>(bytes), '\0');
@@ -105,8 +117,8 @@ herr_t collect_name(hid_t, const char* name, const H5O_info_t* info, void* names
 
 class Hdf5Source : public Source {
  public:
-  Hdf5Source(std::string path, std::shared_ptr<const ByteFile> bytes, FileHandle file,
-             Hdf5Array input, std::vector<int64_t> labels)
+  Hdf5Source(std::string path, std::unique_ptr<Hdf5Bytes> bytes, FileHandle file, Hdf5Array input,
+             std::vector<int64_t> labels)
       : path_(std::move(path)),
         bytes_(std::move(bytes)),
         file_(std::move(file)),
@@ -125,7 +137,7 @@ class Hdf5Source : public Source {
   int64_t count() const override { return input_.shape[0]; }
   int64_t files() const override { return 1; }
   std::string file_name(int64_t) const override { return path_; }
-  std::shared_ptr<const ByteFile> file(int64_t) const override { return bytes_; }
+  std::shared_ptr<const ByteFile> file(int64_t) const override { return bytes_->file; }
   std::optional<ArrayLayout> layout() const override { return layout_; }
   int64_t label(int64_t sample) const override {
     check_sample(sample);
@@ -149,7 +161,7 @@ class Hdf5Source : public Source {
       const std::lock_guard lock(library_mutex());
       if (H5Dget_chunk_info_by_coord(input_.dataset.id(), corner.data(), &filters, &address,
                                      &size) < 0)
-        throw wrong(path_, fmt::format("sample {} has no place in it", sample));
+        fail(*bytes_, wrong(path_, fmt::format("sample {} has no place in it", sample)));
     }
     if (address == HADDR_UNDEF) return {.length = length};  // never written: the fill value
     return {.file = 0,
@@ -173,7 +185,7 @@ class Hdf5Source : public Source {
                             nullptr) < 0 ||
         H5Dread(input_.dataset.id(), type.id(), into.id(), from.id(), H5P_DEFAULT,
                 result.bytes.data()) < 0)
-      throw wrong(path_, fmt::format("sample {} can't be read", sample));
+      fail(*bytes_, wrong(path_, fmt::format("sample {} can't be read", sample)));
     return result;
   }
 
@@ -189,7 +201,7 @@ class Hdf5Source : public Source {
     const H5D_layout_t layout = H5Pget_layout(created.id());
     if (layout == H5D_CONTIGUOUS) {
       const haddr_t address = H5Dget_offset(input_.dataset.id());
-      if (address != HADDR_UNDEF && address <= static_cast<haddr_t>(bytes_->size()))
+      if (address != HADDR_UNDEF && address <= static_cast<haddr_t>(bytes_->file->size()))
         begin_ = static_cast<int64_t>(address);
     } else if (layout == H5D_CHUNKED) {
       std::vector<hsize_t> chunk(input_.shape.size());
@@ -204,7 +216,7 @@ class Hdf5Source : public Source {
   }
 
   std::string path_;
-  std::shared_ptr<const ByteFile> bytes_;
+  std::unique_ptr<Hdf5Bytes> bytes_;
   FileHandle file_;
   Hdf5Array input_;
   ArrayLayout layout_;
@@ -217,30 +229,35 @@ class Hdf5Source : public Source {
 
 std::unique_ptr<Source> open_hdf5_source(const Storage& storage,
                                          const ArraySourceOptions& options) {
-  auto bytes = storage.open(options.path);
+  const std::string& path = options.path;
+  auto bytes = std::make_unique<Hdf5Bytes>(Hdf5Bytes{.file = storage.open(path)});
   const std::lock_guard lock(library_mutex());
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // our errors name the file, its stack does not
-  FileHandle file(H5Fopen(options.path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  if (!file) throw wrong(options.path, "this is not a readable HDF5 file");
-  std::vector<std::string> names;
-  if (H5Ovisit2(file.id(), H5_INDEX_NAME, H5_ITER_INC, collect_name, &names, H5O_INFO_BASIC) < 0)
-    throw wrong(options.path, "the names in it can't be listed");
-  const ArrayNames chosen =
-      choose_arrays(names, options.path, options.part, options.input, options.label);
-  if (chosen.input.empty()) return nullptr;
-  Hdf5Array input = open_array(file.id(), options.path, chosen.input);
-  if (input.shape[0] == 0) throw wrong(options.path, "there are no samples in it");
-  std::vector<int64_t> labels;
-  if (!chosen.label.empty()) {
-    const Hdf5Array label = open_array(file.id(), options.path, chosen.label);
-    if (label.shape[0] != input.shape[0])
-      throw wrong(options.path,
-                  fmt::format("it has {} samples and {} labels", input.shape[0], label.shape[0]));
-    labels = labels_from(label.type, label.shape, read_all(label, options.path), input.shape[0],
-                         options.path);
+  try {
+    FileHandle file(open_hdf5_file(*bytes));
+    if (!file) throw wrong(path, "this is not a readable HDF5 file");
+    std::vector<std::string> names;
+    if (H5Ovisit2(file.id(), H5_INDEX_NAME, H5_ITER_INC, collect_name, &names, H5O_INFO_BASIC) < 0)
+      throw wrong(path, "the names in it can't be listed");
+    const ArrayNames chosen =
+        choose_arrays(names, path, options.part, options.input, options.label);
+    if (chosen.input.empty()) return nullptr;
+    Hdf5Array input = open_array(file.id(), path, chosen.input);
+    if (input.shape[0] == 0) throw wrong(path, "there are no samples in it");
+    std::vector<int64_t> labels;
+    if (!chosen.label.empty()) {
+      const Hdf5Array label = open_array(file.id(), path, chosen.label);
+      if (label.shape[0] != input.shape[0])
+        throw wrong(path,
+                    fmt::format("it has {} samples and {} labels", input.shape[0], label.shape[0]));
+      labels = labels_from(label.type, label.shape, read_all(label, path), input.shape[0], path);
+    }
+    return std::make_unique<Hdf5Source>(path, std::move(bytes), std::move(file), std::move(input),
+                                        std::move(labels));
+  } catch (const Error& error) {
+    if (!bytes) throw;
+    fail(*bytes, error);
   }
-  return std::make_unique<Hdf5Source>(options.path, std::move(bytes), std::move(file),
-                                      std::move(input), std::move(labels));
 }
 
 }  // namespace renkei::data

@@ -1,6 +1,7 @@
 #include "data/storage/local_storage.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "data/storage/local_writer.h"
 
 namespace renkei::data {
 namespace {
@@ -137,6 +139,26 @@ bool LocalStorage::is_directory(const std::string& path) const {
 bool LocalStorage::is_file(const std::string& path) const {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
+}
+
+std::unique_ptr<ByteWriter> LocalStorage::create(const std::string& path) const {
+  return std::make_unique<LocalWriter>(path);
+}
+
+void LocalStorage::remove(const std::string& path) const {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_file_error("remove", path, errno);
+}
+
+std::shared_ptr<void> LocalStorage::lock(const std::string& path) const {
+  const fs::path directory = fs::path(path).parent_path();
+  if (!directory.empty()) make_directories(directory);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) throw_file_error("create", path, errno);
+  std::shared_ptr<void> held(nullptr, [descriptor](void*) { ::close(descriptor); });
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+    throw Error(ErrorCode::usage, fmt::format("another run is writing {}", directory.string()),
+                "wait for it, or choose another directory");
+  return held;
 }
 
 std::shared_ptr<const ByteFile> make_unnamed_file(

@@ -14,6 +14,9 @@ class LocalStorage : public Storage {
   std::vector<StorageEntry> list(const std::string& directory) const override;
   bool is_directory(const std::string& path) const override;
   bool is_file(const std::string& path) const override;
+  std::unique_ptr<ByteWriter> create(const std::string& path) const override;
+  void remove(const std::string& path) const override;
+  std::shared_ptr<void> lock(const std::string& path) const override;
 
  private:
   StorageOptions options_;

@@ -126,14 +126,21 @@ TEST_F(LoaderTest, ServesLaterEpochsFromTheCacheWhenAllFit) {
   make(40);
   const auto images = open();
   const Sampler sampler({.count = 40, .global_batch = 8});
-  Loader loader(*images, sampler, {.threads = 2, .epochs = 4});
-  for (int64_t epoch = 0; epoch < 4; ++epoch)
-    for (int64_t step = 0; step < 5; ++step) loader.load(epoch, step);
-  const LoaderStatistics statistics = loader.statistics();
-  EXPECT_EQ(statistics.samples, 160);
-  // All but those that are read for two epochs at the same time.
-  EXPECT_GT(statistics.cache_hits, 60);
-  EXPECT_LE(statistics.cache_hits, 120);
+  for (const bool disk : {false, true}) {
+    Loader loader(*images, sampler,
+                  {.threads = 2,
+                   .cache = !disk,
+                   .disk_cache_bytes = disk ? 1 << 20 : 0,
+                   .cache_directory = (directory_.path() / "cache").string(),
+                   .epochs = 4});
+    for (int64_t epoch = 0; epoch < 4; ++epoch)
+      for (int64_t step = 0; step < 5; ++step) loader.load(epoch, step);
+    const LoaderStatistics statistics = loader.statistics();
+    EXPECT_EQ(statistics.samples, 160);
+    // All but those that are read for two epochs at the same time.
+    EXPECT_GT(statistics.cache_hits, 60);
+    EXPECT_LE(statistics.cache_hits, 120);
+  }
 }
 
 TEST_F(LoaderTest, ABadSampleStopsWithItsName) {
