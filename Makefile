@@ -35,7 +35,9 @@ run: build
 
 test: build
 	@ctest --preset release -j $(JOBS) -LE slow
-	@$(MAKE) --no-print-directory test-sanitizers
+	@if [ -f build-asan/passed ] && [ -z "$$(find src tests cmake CMakeLists.txt -newer build-asan/passed -print -quit)" ]; \
+	then echo "sanitizers: they passed and no file has changed since; make test-sanitizers runs them again"; \
+	else $(MAKE) --no-print-directory test-sanitizers; fi
 
 test-all: test
 	@ctest --preset release -j $(JOBS) -L slow
@@ -48,6 +50,7 @@ test-sanitizers: setup
 	@ctest --preset asan -j $(JOBS)
 	@cmake --build build-tsan -j $(JOBS) --target test_comm
 	@ctest --preset tsan -j $(JOBS)
+	@touch build-asan/passed
 
 # Training over three emulated hosts (network namespaces): needs root.
 test-network: build

@@ -1,5 +1,5 @@
-# UNITY in the functions below compiles the files of a folder together, eight at a time: a quarter of
-# the time from nothing, because the templates of the headers are instantiated once. Names in the
+# UNITY in the functions below compiles the files of a folder together, eight at a time, which takes much less
+# from nothing, because the templates of the headers are instantiated once. Names in the
 # unnamed namespaces of such a folder must differ. The dev preset compiles all files one by one.
 
 # renkei_library(name [UNITY] SOURCES ... DEPENDS folder ... LINK target ... PRIVATE_LINK target ...)

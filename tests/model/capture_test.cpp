@@ -143,7 +143,8 @@ class Captures : public testing::TestWithParam<const char*> {};
 TEST_P(Captures, ComputeTheSameBitsInOnePartAndInSeveral) {
   const auto network = make(GetParam());
   network->train();
-  const Sample batch = batch_for(*network, 3);
+  const bool large = std::string(GetParam()) == "inception_v3";
+  const Sample batch = batch_for(*network, large ? 2 : 3);
   const Capture captured =
       capture(*network, loss_of(*network), batch.input, batch.target, GetParam());
   std::vector<torch::Tensor> buffers;
@@ -161,7 +162,7 @@ TEST_P(Captures, ComputeTheSameBitsInOnePartAndInSeveral) {
   }
   loss.backward();
   const auto expected = results(*network, loss);
-  for (const size_t parts : {1, 2, 5}) {
+  for (const size_t parts : large ? std::vector<size_t>{3} : std::vector<size_t>{1, 2, 5}) {
     restore_buffers();
     const auto got = results(*network, run_in_parts(captured, batch, parts));
     ASSERT_EQ(got.size(), expected.size());
@@ -176,7 +177,9 @@ TEST_P(Captures, ComputeTheSameBitsInOnePartAndInSeveral) {
   }
 }
 
-TEST_P(Captures, KnowTheBatch) {
+class SmallCaptures : public Captures {};
+
+TEST_P(SmallCaptures, KnowTheBatch) {
   const auto network = make(GetParam());
   const Sample two = batch_for(*network, 2), three = batch_for(*network, 3);
   Capture captured = capture(*network, loss_of(*network), two.input, two.target, GetParam());
@@ -189,6 +192,8 @@ TEST_P(Captures, KnowTheBatch) {
 INSTANTIATE_TEST_SUITE_P(OfNetworks, Captures,
                          testing::Values("mlp", "lenet", "alexnet", "vgg11_bn", "resnet18",
                                          "inception_v3", "gpt", "bert"));
+INSTANTIATE_TEST_SUITE_P(OfNetworks, SmallCaptures,
+                         testing::Values("mlp", "lenet", "resnet18", "gpt", "bert"));
 
 TEST(Capture, LeavesTheRunningStatisticsAlone) {
   const auto network = make("resnet18");
