@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/plan_capture.h"
 #include "cli/plan_output.h"
 #include "cluster/local_machine.h"
 #include "graph/drawing.h"
@@ -27,15 +29,32 @@ struct Options {
   std::vector<std::string> dimensions;
   int64_t batch = 0;          // 0: not given
   int64_t micro_batches = 0;  // 0: not given
+  bool measure = false, capture = false;
   std::string output, drawing, save_graph;
 };
 
-graph::Graph make_graph(const Options& options) {
+// For a measurement: enough to be exact, few enough to be quick.
+constexpr int64_t kMeasuredSamples = 8;
+
+graph::Graph make_graph(const Invocation& invocation, const Options& options) {
   if (options.graph_file.empty() == options.model.empty())
     throw Error(ErrorCode::usage, "give either --graph FILE.json or --model NAME",
                 fmt::format("the networks that need no file are {}",
                             fmt::join(graph::network_names(), ", ")));
   if (!options.graph_file.empty()) return graph::load_graph(options.graph_file);
+  const bool is_file = std::filesystem::is_regular_file(options.model);
+  if (options.measure && invocation.settings.text("plan.cluster") != "local")
+    throw Error(ErrorCode::usage, "--measure measures this machine, not another cluster",
+                "leave --measure or --cluster out");
+  if (options.measure || options.capture || is_file) {
+    if (!options.dimensions.empty())
+      throw Error(ErrorCode::usage, "--dimension is for networks by their published dimensions",
+                  "write --set model.layers=96 instead");
+    return captured_graph(invocation.settings, {.model = options.model,
+                                                .measure = options.measure,
+                                                .samples = kMeasuredSamples,
+                                                .quiet = invocation.quiet});
+  }
   std::vector<graph::NamedDimension> dimensions;
   for (const std::string& text : options.dimensions) {
     const size_t sign = text.find('=');
@@ -53,7 +72,7 @@ graph::Graph make_graph(const Options& options) {
 
 plan::Problem make_problem(const Invocation& invocation, const Options& options) {
   const Settings& settings = invocation.settings;
-  plan::Problem problem{.graph = make_graph(options)};
+  plan::Problem problem{.graph = make_graph(invocation, options)};
   auto devices = settings.integer_unless_auto("plan.devices");
   if (!devices && invocation.ranks > 0) devices = invocation.ranks;
   if (const std::string& cluster = settings.text("plan.cluster"); cluster == "local") {
@@ -182,7 +201,13 @@ Command make_plan_command() {
           [options](Arguments& arguments) {
             arguments.option("--graph", options->graph_file, "plan the graph in this JSON file");
             arguments.option("--model", options->model,
-                             "plan a network by its published dimensions, with estimated costs");
+                             "plan a network by its published dimensions, with estimated costs, or "
+                             "a TorchScript file");
+            arguments.flag("--capture", options->capture,
+                           "record the network that `renkei train --model` would train, and count "
+                           "the work of its ops");
+            arguments.flag("--measure", options->measure,
+                           "record it, and measure its ops on this machine");
             arguments
                 .option("--dimension", options->dimensions,
                         "a dimension of that network, such as layers=96")

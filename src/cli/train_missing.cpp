@@ -1,6 +1,7 @@
 // The commands that a renkei without LibTorch lacks.
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/plan_capture.h"
 
 namespace renkei::cli {
 namespace {
@@ -17,6 +18,12 @@ Command missing(const std::string& name, const std::string& summary, const std::
 }
 
 }  // namespace
+
+graph::Graph captured_graph(Settings, const CaptureRequest&) {
+  throw Error(ErrorCode::usage,
+              "this renkei was built without LibTorch, so it can't measure networks",
+              "leave --measure out, or plan a graph file: --graph FILE.json");
+}
 
 Command make_train_command() {
   return missing("train", "train a network", "can't train");

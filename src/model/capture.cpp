@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "model/op_work.h"
 #include "model/random_ops.h"
 #include "model/safe_to_cut.h"
 
@@ -241,6 +242,10 @@ class Builder {
         if (node->hasAttribute(number_attribute()))
           capture_.drawing.emplace_back(node, node->i(number_attribute()));
         made.kind = node->kind().toUnqualString();
+        const Work work = work_of(node);
+        made.flops += work.flops;
+        made.traffic_bytes += work.traffic_bytes;
+        made.saved_bytes += work.made_bytes;
       }
       made.name = name_of(parameters[op], made.kind);
       graph.ops.push_back(std::move(made));

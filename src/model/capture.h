@@ -27,7 +27,7 @@ namespace renkei::model {
 
 struct Capture {
   std::shared_ptr<torch::jit::Graph> code;
-  graph::Graph graph;  // without costs
+  graph::Graph graph;  // its costs are counts of work, without times
   // Of each op of the graph, in the order of execution.
   std::vector<std::vector<torch::jit::Node*>> nodes;
   // What nodes of several ops may use: constants and what follows from parameters.

@@ -181,4 +181,14 @@ graph::Graph measured_graph(model::Network& network, model::Objective objective,
   return graph;
 }
 
+graph::Graph estimated_graph(model::Network& network, model::Objective objective,
+                             const data::Dataset& data, int64_t samples) {
+  model::Capture capture = capture_training(network, objective, data, samples);
+  find_batch_dimensions(capture, capture_training(network, objective, data, samples + 1));
+  capture.graph.estimated = true;
+  // Views cost a call.
+  for (graph::Op& op : capture.graph.ops) op.traffic_bytes = std::max(op.traffic_bytes, 1.0);
+  return capture.graph;
+}
+
 }  // namespace renkei::run

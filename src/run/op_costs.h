@@ -21,4 +21,8 @@ struct OpCostOptions {
 graph::Graph measured_graph(model::Network& network, model::Objective objective,
                             const data::Dataset& data, const OpCostOptions& options);
 
+// The same without a measurement: with work and memory traffic, for estimates on any device.
+graph::Graph estimated_graph(model::Network& network, model::Objective objective,
+                             const data::Dataset& data, int64_t samples);
+
 }  // namespace renkei::run

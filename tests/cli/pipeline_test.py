@@ -53,6 +53,24 @@ class Pipeline(Case):
         self.assert_fails(2, "the plan needs 3 ranks, and there are 2", "-n 3", *GPT, "-n", "2",
                           "--plan", file, "--quiet")
 
+    def test_a_plan_of_a_recorded_network_is_trained(self):
+        self.run_json("plan", "--model", "lenet", "--measure", "--devices", "2", "--stages", "2",
+                      "--batch", "16", "--micro-batches", "4", "-o", "plan.json", "--save-graph",
+                      "graph.json")
+        graph = json.loads(self.path.joinpath("graph.json").read_text())
+        self.assertEqual({p["name"] for p in graph["parameters"]} & {"conv1.weight", "fc3.bias"},
+                         {"conv1.weight", "fc3.bias"})
+        trained = self.run_json("train", "--model", "lenet", "--data", "random", "--steps", "2",
+                                "-n", "2", "--plan", "plan.json")
+        self.assertEqual(trained["plan"]["stages"], 2)
+        self.assertEqual(trained["batch"], 16)
+        # The same for a cluster that is not here: its work is counted, not measured.
+        elsewhere = self.run_json("plan", "--model", "lenet", "--capture", "--cluster", "mn1",
+                                  "--devices", "4", "--batch", "64")
+        self.assertGreater(elsewhere["predicted"]["step_seconds"], 0)
+        self.assert_fails(2, "--measure measures this machine", "--cluster", "plan", "--model",
+                          "lenet", "--measure", "--cluster", "mn1")
+
     def test_auto_is_data_parallel_where_that_is_fastest(self):
         result = self.run_json("train", "--model", "lenet", "--data", "random", "--batch", "64",
                                "--steps", "3", "-n", "2", "--plan", "auto")

@@ -1,0 +1,49 @@
+#include "cli/network_data.h"
+
+#include "data/random_data.h"
+#include "data/random_tokens.h"
+
+namespace renkei::cli {
+
+std::unique_ptr<data::Dataset> make_random_data(const model::Network& network, int64_t count,
+                                                uint64_t seed) {
+  const model::RandomSample sample = network.random_sample();
+  using Target = model::RandomTarget;
+  if (sample.target == Target::next_token || sample.target == Target::masked_token)
+    return std::make_unique<data::RandomTokens>(
+        data::RandomTokensOptions{.count = count,
+                                  .sequence = sample.target_size,
+                                  .vocabulary = sample.classes,
+                                  .masked = sample.target == Target::masked_token,
+                                  .seed = seed});
+  data::RandomDataOptions options{
+      .sample_shape = network.input_shape(),
+      .count = count,
+      .classes = sample.target == Target::label ? sample.classes : 0,
+      .target_size = sample.target_size,
+      .seed = seed,
+      .target_below = sample.target == Target::label_per_position ? sample.classes : 0};
+  for (const auto& input : sample.inputs)
+    options.parts.push_back({.size = input.size, .below = input.below});
+  return std::make_unique<data::RandomData>(options);
+}
+
+DataNeeds needs_of(const model::Network& network, int threads) {
+  return {
+      .sample_shape = network.input_shape(),
+      .make_random = [&network](int64_t count,
+                                uint64_t seed) { return make_random_data(network, count, seed); },
+      .outputs = network.outputs(),
+      .threads = threads};
+}
+
+model::Objective objective_for(const Settings& settings, const model::Network& network,
+                               const data::Dataset& data) {
+  if (const auto chosen = model::chosen_objective(settings)) return *chosen;
+  const bool numbers = settings.text("data.source") == "random"
+                           ? network.random_sample().target == model::RandomTarget::numbers
+                           : data.classes() == 0;
+  return numbers ? model::Objective::regression : model::Objective::classification;
+}
+
+}  // namespace renkei::cli
