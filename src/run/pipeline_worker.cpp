@@ -18,12 +18,7 @@ using schedule::TaskKind;
 
 namespace {
 
-constexpr int kFirstTag = 20'000;  // above those of the collectives and their channels
 constexpr int kStageChannel = 16, kTiedChannel = 32;
-
-int tag_of(int stage, int peer) {
-  return kFirstTag + 2 * std::min(stage, peer) + (peer < stage ? 1 : 0);
-}
 
 bool has(const std::vector<int>& list, int value) {
   return std::ranges::binary_search(list, value);
@@ -36,32 +31,7 @@ std::vector<torch::ScalarType> dtypes_of(const model::Capture& capture) {
   return types;
 }
 
-// What a tensor has of some samples; the whole where it has no batch.
-torch::Tensor part_of(const torch::Tensor& whole, int dimension, int64_t samples, int64_t offset,
-                      int64_t count) {
-  if (dimension < 0 || count == samples) return whole;
-  const int64_t scale = whole.size(dimension) / samples;
-  return whole.narrow(dimension, offset * scale, count * scale);
-}
-
 }  // namespace
-
-// A transfer of all values between two stages, under way.
-struct PipelineWorker::Incoming {
-  bool forward = true;
-  struct Piece {
-    int value;
-    torch::Tensor place, buffer;  // copied to its place afterwards, where that is not contiguous
-    comm::Request request;
-  };
-  std::map<int, torch::Tensor> values;
-  std::vector<Piece> pieces;
-};
-
-struct PipelineWorker::Posted {
-  Task task;
-  Incoming incoming;
-};
 
 // --- setting up ---
 
@@ -75,7 +45,7 @@ PipelineWorker::PipelineWorker(const TrainJob& job, const TrainOptions& options)
               .run = options.loader.run},
              Lanes::count(job.plan), static_cast<int>(job.plan.batch.accumulation)),
       tasks_(schedule::make_schedule(job.plan, world_.rank())),
-      outbox_(world_) {
+      links_(world_, job_.plan) {
   check_options();
   model::batch_norm_policy().mode = options.batch_norm;
   for (size_t s = 0; s < job.plan.stage_list.size(); ++s) {
@@ -140,8 +110,8 @@ void PipelineWorker::record_network() {
                          return other.ranks.size() != stages_.front().ranks.size();
                        });
 
-  const auto add_to = [](Mode& mode, const model::Capture& capture, int64_t samples) {
-    auto& shapes = mode.shapes[samples];
+  const auto add_to = [](RecordedNetwork& network, const model::Capture& capture, int64_t samples) {
+    auto& shapes = network.shapes[samples];
     for (const graph::Value& value : capture.graph.values) shapes.push_back(value.shape);
   };
   std::vector<std::vector<int>> stages_of;
@@ -172,6 +142,7 @@ void PipelineWorker::record_network() {
       training_.batch_dimension = capture.batch_dimension;
       training_.graph = capture.graph;
       training_.dtypes = dtypes_of(capture);
+      check_links(training_, job_.plan);
     }
     add_to(training_, capture, samples);
     for (Stage& stage : stages_) {
@@ -326,13 +297,9 @@ void PipelineWorker::execute(const Task& task) {
       return;
     }
     case TaskKind::receive:
-      if (posted_.empty()) post_next_receive();
-      finish(posted_.front()->incoming, micro_batch(task));
-      posted_.clear();
-      return;
+      return receive(task);
     case TaskKind::send:
-      return send(training_, here, micro_batch(task), task.peer, lanes_, position_.step_in_epoch,
-                  task.micro_batch);
+      return send(task);
     case TaskKind::forward:
       post_next_receive();
       return forward(task);
@@ -363,7 +330,7 @@ double PipelineWorker::end_step() {
     group.updater->finish_reduction();
     group.updater->finish_update();
   }
-  outbox_.wait(call("transfers between stages"));
+  links_.outbox().wait(call("transfers between stages"));
   job_.communicator.allreduce(comm::Buffer(std::span(&loss_sum_, 1)), comm::Reduction::sum,
                               call("allreduce of the loss"));
   return loss_sum_;
@@ -392,13 +359,14 @@ std::vector<torch::Tensor> PipelineWorker::state_for(const model::Program& progr
 }
 
 std::vector<torch::Tensor> PipelineWorker::compute(Stage& stage, const model::Program& program,
-                                                   MicroBatch& micro, const Mode& mode,
+                                                   MicroBatch& micro,
+                                                   const RecordedNetwork& network,
                                                    bool with_gradients, bool again) {
   const torch::AutoGradMode gradients(with_gradients);
   std::vector<torch::Tensor> inputs;
   for (const int value : program.inputs()) {
-    const graph::Value& known = mode.graph.values[static_cast<size_t>(value)];
-    if (std::ranges::count(mode.graph.inputs, value) > 0) {
+    const graph::Value& known = network.graph.values[static_cast<size_t>(value)];
+    if (std::ranges::count(network.graph.inputs, value) > 0) {
       inputs.push_back(known.name == "input" ? micro.batch.input : micro.batch.target);
       continue;
     }
@@ -487,103 +455,58 @@ void PipelineWorker::backward(const Task& task) {
 
 // --- between stages ---
 
-void PipelineWorker::send(const Mode& mode, Stage& stage, MicroBatch& micro, int to_stage,
-                          const Lanes& lanes, int64_t step, int number) {
-  const bool forward = to_stage > stage.number;
-  const auto& values = mode.stages[static_cast<size_t>(stage.number)];
-  const auto& ranks = job_.plan.stage_list[static_cast<size_t>(to_stage)].ranks;
-  for (const int value : forward ? values.outgoing : values.incoming) {
-    const auto v = static_cast<size_t>(value);
-    torch::Tensor tensor;
-    if (micro.samples > 0) {
-      if (!forward) {
-        if (!mode.graph.values[v].gradient) continue;
-        tensor = micro.input_gradients.at(value);
-      } else if (const auto made = std::ranges::find(values.made, value);
-                 made != values.made.end()) {
-        tensor = micro.made[static_cast<size_t>(made - values.made.begin())].detach();
-      } else {
-        tensor = micro.received.at(value);
-      }
-    }
-    for (size_t j = 0; j < ranks.size(); ++j) {
-      const LaneRange theirs =
-          lanes.of_replica(static_cast<int>(j), static_cast<int>(ranks.size()));
-      const LaneRange both{std::max(theirs.begin, stage.lanes.begin),
-                           std::min(theirs.end, stage.lanes.end)};
-      if (both.begin >= both.end) continue;
-      const int64_t count = lanes.samples(step, number, both);
-      const int dimension = mode.batch_dimension[v];
-      // What has no batch is the same everywhere: one of those who have it sends it.
-      const bool whole = both.begin == theirs.begin && both.end == theirs.end;
-      if (count == 0 || (dimension < 0 && !whole && both.begin > theirs.begin)) continue;
-      const int64_t offset = lanes.samples(step, number, {stage.lanes.begin, both.begin});
-      outbox_.send(ranks[j], part_of(tensor, dimension, micro.samples, offset, count),
-                   tag_of(stage.number, to_stage));
-    }
-  }
-  if (!forward) micro.input_gradients.clear();
-  // Without gradients nobody asks for them again.
-  if (forward && stage.recompute) micro.made.clear();
+StageLinks::End PipelineWorker::end_at(const Task& task) {
+  return {.network = training_,
+          .lanes = lanes_,
+          .stage = task.stage,
+          .mine = stage(task.stage).lanes,
+          .step = position_.step_in_epoch,
+          .micro_batch = task.micro_batch};
 }
 
-PipelineWorker::Incoming PipelineWorker::post(const Mode& mode, Stage& stage, int from_stage,
-                                              const Lanes& lanes, int64_t step, int number) {
-  Incoming incoming{.forward = from_stage < stage.number};
-  const auto& values = mode.stages[static_cast<size_t>(stage.number)];
-  const auto& ranks = job_.plan.stage_list[static_cast<size_t>(from_stage)].ranks;
-  const int64_t samples = lanes.samples(step, number, stage.lanes);
-  if (samples == 0) return incoming;
-  for (const int value : incoming.forward ? values.incoming : values.outgoing) {
-    const auto v = static_cast<size_t>(value);
-    const graph::Value& known = mode.graph.values[v];
-    if (!incoming.forward && !known.gradient) continue;
-    torch::Tensor tensor =
-        torch::empty(mode.shapes.at(samples)[v], torch::TensorOptions(mode.dtypes[v]));
-    for (size_t j = 0; j < ranks.size(); ++j) {
-      const LaneRange theirs =
-          lanes.of_replica(static_cast<int>(j), static_cast<int>(ranks.size()));
-      const LaneRange both{std::max(theirs.begin, stage.lanes.begin),
-                           std::min(theirs.end, stage.lanes.end)};
-      if (both.begin >= both.end) continue;
-      const int64_t count = lanes.samples(step, number, both);
-      const int dimension = mode.batch_dimension[v];
-      const bool whole = both.begin == stage.lanes.begin && both.end == stage.lanes.end;
-      if (count == 0 || (dimension < 0 && !whole && both.begin > stage.lanes.begin)) continue;
-      const int64_t offset = lanes.samples(step, number, {stage.lanes.begin, both.begin});
-      Incoming::Piece piece{.value = value,
-                            .place = part_of(tensor, dimension, samples, offset, count)};
-      piece.buffer = piece.place.is_contiguous() ? piece.place : torch::empty_like(piece.place);
-      piece.request = world_.receive(
-          ranks[j],
-          std::span(static_cast<std::byte*>(piece.buffer.data_ptr()), piece.buffer.nbytes()),
-          tag_of(from_stage, stage.number));
-      incoming.pieces.push_back(std::move(piece));
-    }
-    incoming.values[value] = std::move(tensor);
+// Those made here, without their history, and those passed on.
+StageLinks::Values PipelineWorker::outgoing(const plan::StageValues& values,
+                                            const MicroBatch& micro) {
+  StageLinks::Values tensors;
+  for (const int value : values.outgoing) {
+    const auto made = std::ranges::find(values.made, value);
+    tensors[value] = made == values.made.end()
+                         ? micro.received.at(value)
+                         : micro.made[static_cast<size_t>(made - values.made.begin())].detach();
   }
-  return incoming;
+  return tensors;
 }
 
-void PipelineWorker::finish(Incoming& incoming, MicroBatch& micro) {
-  for (Incoming::Piece& piece : incoming.pieces) {
-    world_.wait(piece.request,
-                call(incoming.forward ? "receive of activations" : "receive of gradients"));
-    if (!piece.buffer.is_same(piece.place)) piece.place.copy_(piece.buffer);
+void PipelineWorker::send(const Task& task) {
+  MicroBatch& micro = micro_batch(task);
+  if (micro.samples == 0) return;
+  if (task.peer < task.stage) {
+    links_.send(end_at(task), task.peer, micro.input_gradients);
+    micro.input_gradients.clear();
+    return;
   }
-  (incoming.forward ? micro.received : micro.gradients) = std::move(incoming.values);
+  links_.send(end_at(task), task.peer,
+              outgoing(training_.stages[static_cast<size_t>(task.stage)], micro));
+  if (stage(task.stage).recompute) micro.made.clear();  // they will be made again
+}
+
+void PipelineWorker::receive(const Task& task) {
+  if (!posted_) post_next_receive();
+  const bool forward = task.peer < task.stage;
+  MicroBatch& micro = micro_batch(task);
+  (forward ? micro.received : micro.gradients) =
+      links_.finish(*std::exchange(posted_, {}),
+                    call(forward ? "receive of activations" : "receive of gradients"));
 }
 
 // One transfer ahead of the work that needs it.
 void PipelineWorker::post_next_receive() {
-  if (!posted_.empty()) return;
+  if (posted_) return;
   while (next_receive_ < tasks_.size() && tasks_[next_receive_].kind != TaskKind::receive)
     ++next_receive_;
   if (next_receive_ == tasks_.size()) return;
   const Task& task = tasks_[next_receive_++];
-  posted_.push_back(
-      std::make_unique<Posted>(Posted{task, post(training_, stage(task.stage), task.peer, lanes_,
-                                                 position_.step_in_epoch, task.micro_batch)}));
+  posted_ = links_.post(end_at(task), task.peer);
 }
 
 // --- besides the steps ---
@@ -611,10 +534,14 @@ Evaluation PipelineWorker::evaluate(const comm::Call& call) {
       micro = {.samples = lanes.samples(step, 0, stage.lanes)};
       // All stages load, whether they use it or not: then all have finished with the same batch.
       micro.batch = loader.load(0, step, lanes.slices(step, 0, stage.lanes));
-      if (stage.number > 0) {
-        Incoming incoming = post(evaluation_, stage, stage.number - 1, lanes, step, 0);
-        finish(incoming, micro);
-      }
+      const StageLinks::End end{.network = evaluation_,
+                                .lanes = lanes,
+                                .stage = stage.number,
+                                .mine = stage.lanes,
+                                .step = step,
+                                .micro_batch = 0};
+      if (stage.number > 0)
+        micro.received = links_.finish(links_.post(end, stage.number - 1), call);
       if (micro.samples > 0) {
         micro.made =
             compute(stage, stage.evaluation.at(micro.samples), micro, evaluation_, false, false);
@@ -623,11 +550,11 @@ Evaluation PipelineWorker::evaluate(const comm::Call& call) {
             if (values.made[i] == evaluation_.graph.outputs[o])
               sums[o] += micro.made[i].item<double>();
       }
-      if (stage.number + 1 < job_.plan.stages)
-        send(evaluation_, stage, micro, stage.number + 1, lanes, step, 0);
+      if (stage.number + 1 < job_.plan.stages && micro.samples > 0)
+        links_.send(end, stage.number + 1, outgoing(values, micro));
       micro = {};
     }
-  outbox_.wait(call);
+  links_.outbox().wait(call);
   job_.communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum, call);
   const auto samples = static_cast<double>(job_.held_out->count());
   Evaluation result{.loss = sums[0] / samples, .samples = job_.held_out->count()};
@@ -636,12 +563,12 @@ Evaluation PipelineWorker::evaluate(const comm::Call& call) {
 }
 
 std::string PipelineWorker::collect_parameters(const comm::Call& call) {
-  constexpr int kTag = kFirstTag - 1;
+  constexpr int kTag = 19'999;  // below those of the stages
   std::string checksum(16, ' ');
   for (size_t i = 0; i < state_.size(); ++i) {
     const int owner = holders_[i].front();
     if (owner == 0) continue;
-    if (world_.rank() == owner) outbox_.send(0, state_[i].detach(), kTag);
+    if (world_.rank() == owner) links_.outbox().send(0, state_[i].detach(), kTag);
     if (world_.rank() != 0) continue;
     const torch::Tensor whole = torch::empty(shapes_[i], state_[i].options().requires_grad(false));
     comm::Request request = world_.receive(
@@ -649,7 +576,7 @@ std::string PipelineWorker::collect_parameters(const comm::Call& call) {
     world_.wait(request, call);
     state_[i].set_data(whole);
   }
-  outbox_.wait(call);
+  links_.outbox().wait(call);
   if (world_.rank() == 0) checksum = checksum_of(job_.network.parameters());
   job_.communicator.broadcast(
       comm::Buffer(std::span(reinterpret_cast<std::byte*>(checksum.data()), checksum.size())), 0,

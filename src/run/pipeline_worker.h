@@ -24,7 +24,7 @@
 #include "run/batch_loader.h"
 #include "run/flat_parameters.h"
 #include "run/lanes.h"
-#include "run/outbox.h"
+#include "run/stage_links.h"
 #include "run/trainer.h"
 #include "run/worker.h"
 
@@ -56,14 +56,6 @@ class PipelineWorker : public Worker {
     std::unique_ptr<FlatParameters> flat;
     std::unique_ptr<ParameterUpdater> updater;
   };
-  // The network in training or in evaluation.
-  struct Mode {
-    graph::Graph graph;
-    std::vector<plan::StageValues> stages;
-    std::vector<torch::ScalarType> dtypes;  // of each value
-    std::vector<int> batch_dimension;
-    std::map<int64_t, std::vector<std::vector<int64_t>>> shapes;  // by samples, of each value
-  };
   struct MicroBatch {
     int64_t samples = 0;
     Batch batch;
@@ -86,7 +78,6 @@ class PipelineWorker : public Worker {
     Group group;
     std::vector<MicroBatch> micro_batches;
   };
-  struct Incoming;
 
   void check_options() const;
   void record_network();
@@ -97,16 +88,16 @@ class PipelineWorker : public Worker {
   MicroBatch& micro_batch(const schedule::Task& task);
   std::vector<torch::Tensor> state_for(const model::Program& program, bool copy_buffers) const;
   std::vector<torch::Tensor> compute(Stage& stage, const model::Program& program, MicroBatch& micro,
-                                     const Mode& mode, bool with_gradients, bool again);
+                                     const RecordedNetwork& network, bool with_gradients,
+                                     bool again);
   void forward(const schedule::Task& task);
   void backward(const schedule::Task& task);
   void start_update(Group& group);
 
-  void send(const Mode& mode, Stage& stage, MicroBatch& micro, int to_stage, const Lanes& lanes,
-            int64_t step, int number);
-  Incoming post(const Mode& mode, Stage& stage, int from_stage, const Lanes& lanes, int64_t step,
-                int number);
-  void finish(Incoming& incoming, MicroBatch& micro);
+  static StageLinks::Values outgoing(const plan::StageValues& values, const MicroBatch& micro);
+  StageLinks::End end_at(const schedule::Task& task);
+  void send(const schedule::Task& task);
+  void receive(const schedule::Task& task);
   void post_next_receive();
   comm::Call call(std::string_view operation) const;
 
@@ -119,12 +110,12 @@ class PipelineWorker : public Worker {
   std::vector<std::vector<int64_t>> shapes_;  // of these, also where this rank has them not
   size_t parameters_ = 0;                     // of these
   std::vector<std::vector<int>> holders_;     // the ranks that have each
-  Mode training_, evaluation_;
+  RecordedNetwork training_, evaluation_;
   std::vector<Stage> stages_;  // of this rank
   std::vector<Group> tied_;
   std::unique_ptr<BatchLoader> loader_;
   schedule::TaskList tasks_;
-  Outbox outbox_;
+  StageLinks links_;
 
   // Of the step under way.
   StepPosition position_{};
@@ -132,8 +123,7 @@ class PipelineWorker : public Worker {
   int64_t global_samples_ = 0;
   double loss_sum_ = 0;
   size_t next_receive_ = 0;  // in tasks_, the first that is not posted
-  struct Posted;
-  std::vector<std::unique_ptr<Posted>> posted_;
+  std::optional<StageLinks::Incoming> posted_;
 };
 
 }  // namespace renkei::run

@@ -1,0 +1,126 @@
+#include "run/stage_links.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace renkei::run {
+namespace {
+
+constexpr int kFirstTag = 20'000;  // above those of the collectives and their channels
+
+// A tag for each border and direction: what stages send over one border arrives in order.
+int border_tag(int from, int to) {
+  return kFirstTag + 2 * std::min(from, to) + (to < from ? 1 : 0);
+}
+
+// What a tensor has of some samples; the whole where it has no batch.
+torch::Tensor part_of(const torch::Tensor& whole, int dimension, int64_t samples, int64_t offset,
+                      int64_t count) {
+  if (dimension < 0 || count == samples) return whole;
+  const int64_t scale = whole.size(dimension) / samples;
+  return whole.narrow(dimension, offset * scale, count * scale);
+}
+
+}  // namespace
+
+std::vector<graph::ValueIndex> StageLinks::End::values(int other_stage) const {
+  const bool behind = other_stage > stage;
+  const plan::StageValues& here = network.stages[static_cast<size_t>(stage)];
+  return behind ? here.outgoing : here.incoming;
+}
+
+std::vector<StageLinks::Overlap> StageLinks::overlaps(const End& end, int other_stage,
+                                                      bool sends) const {
+  std::vector<Overlap> list;
+  const auto& ranks = plan_.stage_list[static_cast<size_t>(other_stage)].ranks;
+  const auto replicas = static_cast<int>(ranks.size());
+  for (int replica = 0; replica < replicas; ++replica) {
+    const LaneRange theirs = end.lanes.of_replica(replica, replicas);
+    const LaneRange both{std::max(theirs.begin, end.mine.begin),
+                         std::min(theirs.end, end.mine.end)};
+    if (both.begin >= both.end) continue;
+    const int64_t count = end.lanes.samples(end.step, end.micro_batch, both);
+    if (count == 0) continue;
+    list.push_back(
+        {.rank = ranks[static_cast<size_t>(replica)],
+         .offset = end.lanes.samples(end.step, end.micro_batch, {end.mine.begin, both.begin}),
+         .count = count,
+         .first = both.begin == (sends ? theirs.begin : end.mine.begin)});
+  }
+  return list;
+}
+
+void StageLinks::send(const End& from, int to_stage, const Values& values) {
+  const bool forward = to_stage > from.stage;
+  const int64_t samples = from.samples();
+  if (samples == 0) return;
+  const auto others = overlaps(from, to_stage, /*sends=*/true);
+  for (const graph::ValueIndex value : from.values(to_stage)) {
+    const auto v = static_cast<size_t>(value);
+    if (!forward && !from.network.graph.values[v].gradient) continue;
+    const int dimension = from.network.batch_dimension[v];
+    for (const Overlap& other : others)
+      if (dimension >= 0 || other.first)
+        outbox_.send(other.rank,
+                     part_of(values.at(value), dimension, samples, other.offset, other.count),
+                     border_tag(from.stage, to_stage));
+  }
+}
+
+StageLinks::Incoming StageLinks::post(const End& to, int from_stage) {
+  const bool forward = from_stage < to.stage;
+  Incoming incoming;
+  const int64_t samples = to.samples();
+  if (samples == 0) return incoming;
+  const auto others = overlaps(to, from_stage, /*sends=*/false);
+  for (const graph::ValueIndex value : to.values(from_stage)) {
+    const auto v = static_cast<size_t>(value);
+    if (!forward && !to.network.graph.values[v].gradient) continue;
+    const int dimension = to.network.batch_dimension[v];
+    const torch::Tensor whole =
+        torch::empty(to.network.shapes.at(samples)[v], torch::TensorOptions(to.network.dtypes[v]));
+    for (const Overlap& other : others) {
+      if (dimension < 0 && !other.first) continue;
+      Incoming::Piece piece{.place = part_of(whole, dimension, samples, other.offset, other.count)};
+      piece.buffer = piece.place.is_contiguous() ? piece.place : torch::empty_like(piece.place);
+      piece.request = transport_.receive(
+          other.rank,
+          std::span(static_cast<std::byte*>(piece.buffer.data_ptr()), piece.buffer.nbytes()),
+          border_tag(from_stage, to.stage));
+      incoming.pieces_.push_back(std::move(piece));
+    }
+    incoming.values_[value] = whole;
+  }
+  return incoming;
+}
+
+StageLinks::Values StageLinks::finish(Incoming incoming, const comm::Call& call) {
+  for (Incoming::Piece& piece : incoming.pieces_) {
+    transport_.wait(piece.request, call);
+    if (!piece.buffer.is_same(piece.place)) piece.place.copy_(piece.buffer);
+  }
+  return std::move(incoming.values_);
+}
+
+void check_links(const RecordedNetwork& network, const plan::Plan& plan) {
+  for (size_t s = 0; s + 1 < plan.stage_list.size(); ++s) {
+    if (plan.stage_list[s].ranks.size() == plan.stage_list[s + 1].ranks.size()) continue;
+    for (const graph::ValueIndex value : network.stages[s].outgoing) {
+      const auto v = static_cast<size_t>(value);
+      if (network.graph.values[v].gradient && network.batch_dimension[v] < 0)
+        throw Error(
+            ErrorCode::data,
+            fmt::format("the plan: a value of shape {} without a batch crosses from stage "
+                        "{} to {}, which have {} and {} replicas",
+                        fmt::join(network.graph.values[v].shape, " × "), s, s + 1,
+                        plan.stage_list[s].ranks.size(), plan.stage_list[s + 1].ranks.size()),
+            "give both stages as many ranks, or cut elsewhere");
+    }
+  }
+}
+
+}  // namespace renkei::run

@@ -1,0 +1,84 @@
+// Values on their way between stages: activations forward, their gradients back.
+//
+// Replicas of both stages have the same lanes (lanes.h), so each knows which samples it has in
+// common with which rank. With one number of replicas everywhere tensors go as they are.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <map>
+#include <vector>
+
+#include "plan/stage_values.h"
+#include "run/lanes.h"
+#include "run/outbox.h"
+
+namespace renkei::run {
+
+// The recorded network, in training or in evaluation, as far as other ranks are concerned.
+struct RecordedNetwork {
+  graph::Graph graph;
+  std::vector<plan::StageValues> stages;
+  std::vector<torch::ScalarType> dtypes;                        // of each value
+  std::vector<int> batch_dimension;                             // of each value; -1: it has none
+  std::map<int64_t, std::vector<std::vector<int64_t>>> shapes;  // by samples, of each value
+};
+
+class StageLinks {
+ public:
+  StageLinks(comm::Transport& transport, const plan::Plan& plan)
+      : transport_(transport), plan_(plan), outbox_(transport) {}
+
+  // One end of a transfer, on this rank.
+  struct End {
+    const RecordedNetwork& network;
+    const Lanes& lanes;
+    int stage;
+    LaneRange mine;
+    int64_t step;
+    int micro_batch;
+
+    int64_t samples() const { return lanes.samples(step, micro_batch, mine); }
+    // What crosses between this stage and the other.
+    std::vector<graph::ValueIndex> values(int other_stage) const;
+  };
+
+  using Values = std::map<graph::ValueIndex, torch::Tensor>;
+
+  // Begins to send and goes on. `values` has all that cross to that stage, if there are samples.
+  void send(const End& from, int to_stage, const Values& values);
+
+  // Begins to receive; finish() waits for it.
+  class Incoming {
+   private:
+    friend class StageLinks;
+    struct Piece {
+      torch::Tensor place, buffer;  // copied to its place where that is not contiguous
+      comm::Request request;
+    };
+    Values values_;
+    std::vector<Piece> pieces_;
+  };
+  Incoming post(const End& to, int from_stage);
+  Values finish(Incoming incoming, const comm::Call& call);
+
+  Outbox& outbox() { return outbox_; }
+
+ private:
+  struct Overlap {
+    int rank;
+    int64_t offset, count;  // samples of this rank's
+    bool first;             // of those that the receiver gets something from
+  };
+  std::vector<Overlap> overlaps(const End& end, int other_stage, bool sends) const;
+
+  comm::Transport& transport_;
+  const plan::Plan& plan_;
+  Outbox outbox_;
+};
+
+// Gradients of a value without a batch can't be told apart by samples: a data Error where stages
+// with different numbers of replicas would exchange some.
+void check_links(const RecordedNetwork& network, const plan::Plan& plan);
+
+}  // namespace renkei::run
