@@ -158,6 +158,38 @@ TEST_P(Pipelines, WithReplicasEqualDataParallel) {
 INSTANTIATE_TEST_SUITE_P(OfNetworks, Pipelines,
                          testing::Values("mlp", "lenet", "resnet18", "unet", "gpt"));
 
+// The whole matrix, in `make test-all`.
+class SlowPipelines : public testing::TestWithParam<std::string> {};
+
+TEST_P(SlowPipelines, EqualOneProcessInEveryLayout) {
+  const TestCase test = test_case(GetParam());
+  for (const int replicas : {1, 2}) {
+    const int64_t micro_batches = 4 / replicas;
+    const Trained expected =
+        train_by(test, plan::data_parallel_plan(plan::infer_batch_sizes(
+                           {.global = test.batch, .accumulation = micro_batches}, replicas)));
+    for (const int stages : {2, 3, 4})  // with 1 it is data parallel training itself
+      for (const std::string schedule : {"gpipe", "1f1b", "interleaved", "zero_bubble"})
+        for (const bool recompute : {false, true}) {
+          const bool interleaved = schedule == "interleaved";
+          if (interleaved && micro_batches % stages != 0) continue;  // not allowed
+          const Layout layout{.stages = stages,
+                              .replicas = replicas,
+                              .micro_batches = static_cast<int>(micro_batches),
+                              .chunks = interleaved ? 2 : 1,
+                              .schedule = schedule,
+                              .recompute = recompute};
+          SCOPED_TRACE(layout.name());
+          expect_equal(train_by(test, plan_for(test, layout)), expected,
+                       replicas > 1 ? 2e-6 : (test.tied ? 1e-6 : 0));
+        }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfNetworks, SlowPipelines,
+                         testing::Values("mlp", "lenet", "resnet18", "vgg11", "inception", "unet",
+                                         "gpt", "bert"));
+
 TEST(Pipelines, WithUnequalReplicasEqualOneProcess) {
   const TestCase test = test_case("mlp");
   Layout layout{.stages = 3, .replicas = 1, .micro_batches = 2, .replicas_of = {1, 2, 3}};
