@@ -52,8 +52,9 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
   const optim::RunLength run{
       .steps_per_epoch = per_epoch, .steps = steps, .batch = job.plan.batch.global};
   const comm::Transport& transport = job.communicator.transport();
-  const DeviceMemory device(options.device_memory, worker->held(), transport.rank(),
-                            transport.host(transport.rank()));
+  std::optional<DeviceMemory> device;
+  device.emplace(options.device_memory, worker->held(), transport.rank(),
+                 transport.host(transport.rank()));
   job.communicator.barrier(call("begin of training"));
   result.origin = now_seconds();
   memory.training_begins();
@@ -61,7 +62,7 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
     const StepPosition position{step / per_epoch, step % per_epoch, step};
     const double learning_rate = optim::learning_rate(options.learning_rate, run, step);
     const int64_t samples = sampler.batch(position.step_in_epoch).size();
-    const double loss = device.within([&] {
+    const double loss = device->within([&] {
       const StepOptions step_options{learning_rate, options.emulated_task_seconds};
       return execute_step(tasks, *worker, position, step_options, recorder) /
              static_cast<double>(samples);
@@ -80,7 +81,7 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
     if ((step + 1) % per_epoch != 0 && step + 1 != steps) continue;
     worker->average_buffers(call("mean of the running statistics", step));
     if (!job.held_out) continue;
-    result.evaluation = device.within([&] { return worker->evaluate(call("evaluation", step)); });
+    result.evaluation = device->within([&] { return worker->evaluate(call("evaluation", step)); });
     observer.on_evaluation(step, *result.evaluation);
   }
   separate_waiting(job, recorder.steps(), call("exchange of step times"));
@@ -88,6 +89,7 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
   result.events = recorder.events();
   result.memory =
       exchange(memory.breakdown(worker->held()), job.communicator, call("exchange of memory use"));
+  device.reset();  // the whole network may be more than a device can hold
   result.checksum = worker->collect_parameters(call("collection of the parameters"));
   return result;
 }
