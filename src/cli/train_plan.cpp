@@ -152,11 +152,6 @@ plan::Plan expected_plan(const Settings& settings, int ranks) {
                             wanted, plan.batch.global),
                 "leave --batch out, or plan again");
   plan::check_ranks(plan, ranks, wanted);
-  if (plan.ranks() != ranks)
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("{}: the plan is for {} ranks, and there are {}", wanted, plan.ranks(), ranks),
-        fmt::format("start it with -n {}, or plan again", plan.ranks()));
   if (plan.stages == 1)
     plan = plan::data_parallel_plan(plan::infer_batch_sizes(
         {.global = plan.batch.global, .accumulation = plan.batch.accumulation}, ranks));

@@ -1,7 +1,5 @@
 #include "model/safe_to_cut.h"
 
-#include <torch/csrc/jit/ir/constants.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>

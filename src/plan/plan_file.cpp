@@ -199,7 +199,7 @@ void check_against(const Plan& plan, const graph::Graph& graph, const std::strin
 }
 
 void check_ranks(const Plan& plan, int ranks, const std::string& source) {
-  if (plan.ranks() <= ranks) return;
+  if (plan.ranks() == ranks) return;
   throw Error(
       ErrorCode::usage,
       fmt::format("{}: the plan needs {} ranks, and there are {}", source, plan.ranks(), ranks),

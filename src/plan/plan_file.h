@@ -24,7 +24,7 @@ void save_plan(const Plan& plan, const std::filesystem::path& file);
 // Whether a plan belongs to a graph: a data Error when an op is missing, or unknown, or needs a
 // value of a later stage.
 void check_against(const Plan& plan, const graph::Graph& graph, const std::string& source);
-// Whether its ranks are there: a usage Error.
+// Whether its ranks are those that are there, no more and no fewer: a usage Error.
 void check_ranks(const Plan& plan, int ranks, const std::string& source);
 
 }  // namespace renkei::plan

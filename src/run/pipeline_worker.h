@@ -13,9 +13,11 @@
 //                      with those of the inputs
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "comm/sub_transport.h"
 #include "model/gradient_sink.h"
@@ -80,7 +82,13 @@ class PipelineWorker : public Worker {
   };
 
   void check_options() const;
+  std::set<int64_t> sizes_of(const Lanes& lanes) const;
+  void record(RecordedNetwork& network, std::map<int64_t, model::Program> Stage::*into,
+              const std::set<int64_t>& sizes,
+              const std::function<model::Capture(int64_t samples)>& capture,
+              const std::function<std::vector<int>(const model::Capture&)>& stages_of);
   void record_network();
+  std::vector<std::vector<int>> stages_of_parameters() const;
   void divide_parameters(const std::vector<std::vector<int>>& stages_of);
   void open_group(Group& group, int channel, bool overlap);
 

@@ -66,8 +66,8 @@ TEST_P(Collectives, AMissingRankIsNamed) {
   run(check_missing_rank_is_named);
 }
 
-// The thread sanitizer's shadow of these 4 GB would take 21 GB, the address sanitizer checks each
-// of their words for half a minute. Smaller messages show them the same code.
+// The thread sanitizer's shadow of these 4 GB would take 21 GB, and the address sanitizer checks
+// each of their words. Smaller messages show them the same code.
 #if !RENKEI_THREAD_SANITIZER && !RENKEI_ADDRESS_SANITIZER
 TEST(LargeBroadcast, MovesMoreThanTwoToThe31Bytes) {
   run_as_threads(2, check_broadcast_above_2_31_bytes);

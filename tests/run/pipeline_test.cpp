@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 #include "comm/thread_transport.h"
-#include "data/random_data.h"
-#include "data/random_tokens.h"
 #include "data/synth_data.h"
 #include "plan/stage_values.h"
 #include "run/captures.h"
