@@ -10,6 +10,7 @@ Command make_plan_command();
 Command make_model_list_command();
 Command make_model_show_command();
 Command make_bench_collectives_command();
+Command make_bench_compute_command();
 Command make_bench_data_command();
 Command make_bench_pipeline_command();
 Command make_data_synth_command();

@@ -29,6 +29,11 @@ Command make_train_command() {
   return missing("train", "train a network", "can't train");
 }
 
+Command make_bench_compute_command() {
+  return missing("bench compute", "the time and the rate of each layer of a network",
+                 "has no networks");
+}
+
 Command make_bench_pipeline_command() {
   return missing("bench pipeline", "the schedules of a pipeline against theory", "can't train");
 }

@@ -26,11 +26,9 @@ StageMemory stage_memory(const graph::Cuts& cuts, size_t from, size_t to,
   memory.optimizer = options.optimizer_state * bytes.trainable /
                      (options.sharded_optimizer ? options.replicas : 1);
   memory.activations =
-      options.recompute ? options.in_flight * inputs + saved : options.in_flight * saved;
+      options.in_flight * inputs + (options.recompute ? 1 : options.in_flight) * saved;
   memory.workspace = cuts.workspace_bytes(from, to) * samples / options.graph_batch;
   memory.buffers = 2 * (inputs + outputs);
-  if (options.replicas > 1 || bytes.tied > 0)
-    memory.buffers += 2 * std::min(options.bucket_bytes, bytes.trainable);
   return memory;
 }
 

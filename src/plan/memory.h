@@ -3,13 +3,12 @@
 //   parameters    trainable ones and buffers
 //   gradients     as much as the trainable parameters
 //   optimizer     `optimizer_state` bytes for each byte of them, divided among the replicas when
-//   the
-//                 optimizer is sharded
-//   activations   what forward saves, for each micro-batch in flight; with recompute only the
-//                 stage's inputs for each, and everything for the one that is being recomputed
+//                 the optimizer is sharded
+//   activations   the stage's inputs and what forward saves, for each micro-batch in flight; with
+//                 recompute what forward saves only for the one that is being recomputed
 //   workspace     the largest of an op
-//   buffers       what is received and sent, twice, so that transfers overlap with computing; and
-//                 two gradient buckets, when there is something to reduce
+//   buffers       what is received and sent, twice, so that transfers overlap with computing;
+//                 gradients are reduced where they lie, by pieces that do not count
 #pragma once
 
 #include <cstdint>
@@ -40,7 +39,6 @@ struct MemoryOptions {
   bool recompute = false;
   bool sharded_optimizer = false;
   double optimizer_state = 1;
-  double bucket_bytes = 0;
 };
 
 StageMemory stage_memory(const graph::Cuts& cuts, size_t from, size_t to,

@@ -110,8 +110,7 @@ StageMemory Objective::memory(const GroupCosts& group, size_t from, size_t to, d
                        .replicas = group.ranks,
                        .recompute = recompute,
                        .sharded_optimizer = sharded,
-                       .optimizer_state = problem_.optimizer_state,
-                       .bucket_bytes = problem_.bucket_bytes});
+                       .optimizer_state = problem_.optimizer_state});
 }
 
 // The rank with the most to send or to receive sets the time, over the slowest link that is used.

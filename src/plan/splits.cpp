@@ -18,8 +18,8 @@ constexpr double kSlack = 3;
 
 // A stage between two marks on some devices, without what depends on its place in the pipeline.
 struct Entry {
-  float compute = 0, forward = 0;                  // seconds
-  float resident = 0, per_flight = 0, inputs = 0;  // bytes
+  float compute = 0, forward = 0;             // seconds
+  float resident = 0, saved = 0, inputs = 0;  // bytes
 };
 
 class Table {
@@ -42,8 +42,8 @@ class Table {
     const Entry& entry = entries_[static_cast<size_t>(units - 1)][from * marks_.size() + to];
     const int in_flight = std::min(k, options_.micro_batches);
     const double limit = limits_[static_cast<size_t>(units - 1)];
-    if (entry.resident + in_flight * entry.per_flight <= limit) return entry.compute;
-    if (entry.resident + in_flight * entry.inputs + entry.per_flight <= limit)
+    if (entry.resident + in_flight * (entry.inputs + entry.saved) <= limit) return entry.compute;
+    if (entry.resident + in_flight * entry.inputs + entry.saved <= limit)
       return entry.compute + entry.forward;
     return kInfinite;
   }
@@ -129,8 +129,7 @@ class Table {
         const StageMemory empty =
             objective_.memory(group, marks_[from], marks_[to], samples, 0, false, true);
         entry.resident = static_cast<float>(empty.total());
-        entry.per_flight =
-            static_cast<float>(cuts.bytes(marks_[from], marks_[to]).saved.at(samples));
+        entry.saved = static_cast<float>(cuts.bytes(marks_[from], marks_[to]).saved.at(samples));
         entry.inputs = static_cast<float>(cuts.crossing_bytes(marks_[from]).at(samples));
       }
     std::vector<double>& transfers = transfers_.emplace_back();

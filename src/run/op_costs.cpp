@@ -8,14 +8,13 @@
 #include "model/program.h"
 #include "model/random_ops.h"
 #include "run/captures.h"
-#include "run/memory.h"
+#include "run/op_memory.h"
 
 namespace renkei::run {
 namespace {
 
 struct OpCost {
   double forward = 1e9, backward_input = 1e9, backward_weight = 1e9;
-  int64_t saved = 0, workspace = 0;
 };
 
 // Gradients of parameters go to memory of our own for as long as this exists, as in training.
@@ -60,7 +59,7 @@ class Measurement {
         last_use_[static_cast<size_t>(input)] = static_cast<int>(op);
   }
 
-  OpCost measure(int op) {
+  OpCost measure(int op, OpMemory* memory = nullptr) {
     const graph::Op& known = capture_.graph.ops[static_cast<size_t>(op)];
     const model::Program program(capture_, {op}, known.outputs);
     std::vector<torch::Tensor> state;
@@ -69,13 +68,12 @@ class Measurement {
       state.push_back(tensor.requires_grad() ? tensor : tensor.clone());
     }
     const Gradients gradients(state);
+    if (memory) memory->measure(op, program, inputs_of(program), state);
     OpCost cost;
     std::vector<torch::Tensor> outputs;
     for (int i = 0; i <= options_.repetitions; ++i) {  // the first makes kernels and memory ready
       outputs.clear();
       OpCost once = run_once(program, state, outputs);
-      cost.saved = once.saved;
-      cost.workspace = once.workspace;
       if (i == 0) continue;
       cost.forward = std::min(cost.forward, once.forward);
       cost.backward_input = std::min(cost.backward_input, once.backward_input);
@@ -89,24 +87,24 @@ class Measurement {
   }
 
  private:
-  OpCost run_once(const model::Program& program, const std::vector<torch::Tensor>& state,
-                  std::vector<torch::Tensor>& outputs) {
+  std::vector<torch::Tensor> inputs_of(const model::Program& program) const {
     std::vector<torch::Tensor> inputs;
     for (const int input : program.inputs()) {
       const auto i = static_cast<size_t>(input);
       torch::Tensor leaf = values_[i].detach();
       inputs.push_back(leaf.requires_grad_(capture_.graph.values[i].gradient));
     }
+    return inputs;
+  }
+
+  OpCost run_once(const model::Program& program, const std::vector<torch::Tensor>& state,
+                  std::vector<torch::Tensor>& outputs) {
+    const std::vector<torch::Tensor> inputs = inputs_of(program);
     const model::KeyedRandom random({});
     OpCost cost;
-    const int64_t before = memory_use().live;
-    reset_peak_memory();
     double begin = now_seconds();
     outputs = program.run(inputs, state);
     cost.forward = now_seconds() - begin;
-    const MemoryUse after = memory_use();
-    cost.saved = std::max<int64_t>(0, after.live - before);
-    cost.workspace = after.peak - after.live;
 
     std::vector<torch::Tensor> roots, seeds;
     for (const torch::Tensor& output : outputs)
@@ -117,8 +115,6 @@ class Measurement {
     cost.backward_input = cost.backward_weight = 0;
     if (roots.empty()) return cost;
     model::GradientSink::of_this_thread().begin_step();
-    const int64_t held = memory_use().live;
-    reset_peak_memory();
     model::DeferredGradients put_off;
     begin = now_seconds();
     torch::autograd::backward(roots, seeds);
@@ -127,7 +123,6 @@ class Measurement {
     begin = now_seconds();
     put_off.run();
     cost.backward_weight = now_seconds() - begin;
-    cost.workspace = std::max(cost.workspace, memory_use().peak - held);
     return cost;
   }
 
@@ -155,10 +150,11 @@ graph::Graph measured_graph(model::Network& network, model::Objective objective,
   find_batch_dimensions(capture, other);
   const auto ops = static_cast<int64_t>(capture.graph.ops.size());
 
+  OpMemory memory(capture);
   Measurement first(capture, options), second(other, options);
   graph::Graph graph = capture.graph;
   for (int op = 0; op < ops; ++op) {
-    const OpCost a = first.measure(op), b = second.measure(op);
+    const OpCost a = first.measure(op, &memory), b = second.measure(op);
     graph::Op& known = graph.ops[static_cast<size_t>(op)];
     const double backward = a.backward_input + a.backward_weight;
     known.forward_seconds = a.forward * options.slowdown;
@@ -173,10 +169,9 @@ graph::Graph measured_graph(model::Network& network, model::Objective objective,
     known.forward_fixed_seconds = fixed(a.forward, b.forward);
     known.backward_fixed_seconds = fixed(backward, b.backward_input + b.backward_weight);
     known.backward_input_share = backward > 0 ? a.backward_input / backward : 1;
-    known.saved_bytes = a.saved;
-    known.workspace_bytes = a.workspace;
     if (options.progress) options.progress(op + 1, ops);
   }
+  memory.write_to(graph.ops);
   check_and_sort(graph, graph.name);
   return graph;
 }

@@ -34,28 +34,23 @@ TEST(Memory, IsTheSumOfItsParts) {
   const graph::Graph graph = two_ops();
   const graph::Cuts cuts(graph, {op_seconds(graph)});
   const StageMemory b = stage_memory(
-      cuts, 1, 2,
-      {.samples = 3, .graph_batch = 2, .in_flight = 4, .optimizer_state = 2, .bucket_bytes = 64});
+      cuts, 1, 2, {.samples = 3, .graph_batch = 2, .in_flight = 4, .optimizer_state = 2});
   EXPECT_EQ(b.parameters, 1010);
   EXPECT_EQ(b.gradients, 1000);
   EXPECT_EQ(b.optimizer, 2000);
-  EXPECT_EQ(b.activations, 4 * 3 * 40);
+  EXPECT_EQ(b.activations, 4 * 3 * (40 + 10));
   EXPECT_EQ(b.workspace, 15);
   EXPECT_EQ(b.buffers, 2 * (3 * 10));  // the outputs of the last stage go nowhere
-  EXPECT_EQ(b.total(), 1010 + 1000 + 2000 + 480 + 15 + 60);
+  EXPECT_EQ(b.total(), 1010 + 1000 + 2000 + 600 + 15 + 60);
 }
 
 TEST(Memory, ShardingDividesTheOptimizerAmongTheReplicas) {
   const graph::Graph graph = two_ops();
   const graph::Cuts cuts(graph, {op_seconds(graph)});
-  const MemoryOptions options{.graph_batch = 2,
-                              .replicas = 4,
-                              .sharded_optimizer = true,
-                              .optimizer_state = 2,
-                              .bucket_bytes = 64};
+  const MemoryOptions options{
+      .graph_batch = 2, .replicas = 4, .sharded_optimizer = true, .optimizer_state = 2};
   const StageMemory all = stage_memory(cuts, 0, 2, options);
   EXPECT_EQ(all.optimizer, 2 * 1100 / 4.0);
-  EXPECT_EQ(all.buffers, 2 * 64);
 }
 
 TEST(Memory, RecomputeKeepsTheInputsOfEachMicroBatchAndEverythingOfOne) {

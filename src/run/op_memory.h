@@ -1,0 +1,42 @@
+// What the ops of a network need of memory, found by running each on its own: what autograd keeps
+// of it for backward, and what it needs beside that while it computes.
+//
+// A value is kept when any op keeps it, the one that makes it or one that uses it, whether itself
+// or a view of it. What only passes through, like the sum that the next op reads and nobody needs
+// for backward, counts as workspace of those two.
+#pragma once
+
+#include <vector>
+
+#include "model/capture.h"
+#include "model/program.h"
+
+namespace renkei::run {
+
+class OpMemory {
+ public:
+  explicit OpMemory(const model::Capture& capture);
+
+  // Runs an op; in the order of the graph, as the views among its inputs must be known. `inputs`
+  // and `state` are those of its program; gradients of parameters must have a place to go.
+  void measure(graph::OpIndex op, const model::Program& program,
+               const std::vector<torch::Tensor>& inputs, const std::vector<torch::Tensor>& state);
+
+  // Into the ops, when all of them have been measured.
+  void write_to(std::vector<graph::Op>& ops) const;
+
+ private:
+  struct Found {
+    int64_t inside = 0;          // kept, and no value of the graph
+    int64_t forward_peak = 0;    // all that forward makes
+    int64_t backward_extra = 0;  // all that backward makes, with the gradients that it begins with
+  };
+
+  const model::Capture& capture_;
+  // The value whose memory each value lies in: itself, or what it is a view of; -1: a parameter.
+  std::vector<graph::ValueIndex> root_;
+  std::vector<bool> kept_;  // of roots
+  std::vector<Found> found_;
+};
+
+}  // namespace renkei::run
