@@ -6,6 +6,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
+#include "cli/front.h"
 #include "cli/ranks.h"
 #include "cli/settings.h"
 
@@ -16,6 +17,9 @@ int main(int argc, char** argv) {
   bool json = false;
   for (const std::string& word : arguments) json |= word == "--json";
   try {
+#ifdef RENKEI_FRONT
+    if (cli::needs_torch(arguments)) cli::become_torch_program(argv);
+#endif
     return cli::run_command_line(
         arguments, cli::declare_all_settings(),
         {cli::make_train_command(), cli::make_plan_command(), cli::make_model_list_command(),

@@ -279,8 +279,23 @@ class Search {
       };
       return rank(a.evaluated) < rank(b.evaluated);
     });
-    if (result_.rejected.size() > kRejected) result_.rejected.resize(kRejected);
+    shorten_rejected();
     result_.search_seconds = now_seconds() - begin_;
+  }
+
+  // The list ends with one that does not fit, where there is one: data parallel training, if it is
+  // that. Why it was not taken is what people ask first.
+  void shorten_rejected() {
+    std::vector<Alternative>& list = result_.rejected;
+    if (list.size() <= kRejected) return;
+    const auto does_not_fit = [](const Alternative& a) { return !a.evaluated.fits(); };
+    auto kept = std::ranges::find_if(list, [&](const Alternative& a) {
+      return does_not_fit(a) && a.evaluated.layout.groups() == 1;
+    });
+    if (kept == list.end()) kept = std::ranges::find_if(list, does_not_fit);
+    if (kept - list.begin() >= static_cast<ptrdiff_t>(kRejected))
+      std::swap(list[kRejected - 1], *kept);
+    list.resize(kRejected);
   }
 
   std::string reason(const Evaluated& evaluated) const {

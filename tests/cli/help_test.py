@@ -1,6 +1,8 @@
+import shutil
+import subprocess
 import unittest
 
-from renkei import SOURCE, Case
+from renkei import PROGRAM, SOURCE, Case
 
 
 class Help(Case):
@@ -26,6 +28,22 @@ class Help(Case):
         (self.path / "again.toml").write_text(done.stdout)
         again = self.run_renkei("train", "--config", "again.toml", "--print-config")
         self.assertEqual(again.stdout, done.stdout)
+
+    def test_the_program_without_torch_says_the_same_as_the_one_with_it(self):
+        for words in (("data", "pack", "--help"), ("data", "stage", "--help"), ("plan", "--help"),
+                      ("bench", "collectives", "--help"), ("bench", "data", "--help"), ("--version",),
+                      ("plan", "--model", "lenet9"), ("data", "info", "nowhere"), ("data", "inf")):
+            light, full = (subprocess.run([program, *words], capture_output=True, text=True)
+                           for program in (PROGRAM, PROGRAM + "-torch"))
+            self.assertEqual((light.stdout, light.stderr, light.returncode),
+                             (full.stdout, full.stderr, full.returncode), words)
+
+    def test_the_program_without_torch_misses_the_one_with_it(self):
+        alone = shutil.copy(PROGRAM, self.path / "renkei")
+        done = subprocess.run([alone, "train", "--model", "mlp"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("renkei-torch: No such file or directory", done.stderr)
+        self.assertIn("hint: it belongs beside renkei", done.stderr)
 
     def test_the_version_is_told(self):
         self.assertRegex(self.run_renkei("--version").stdout, r"^renkei \d+\.\d+\.\d+\n$")

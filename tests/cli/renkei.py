@@ -56,7 +56,8 @@ class Case(unittest.TestCase):
             except (OSError, ValueError):
                 continue
             rank = variables.get("OMPI_COMM_WORLD_RANK", variables.get("PMI_RANK"))
-            if rank is not None and os.readlink(f"/proc/{entry}/exe") == os.path.realpath(PROGRAM):
+            program = os.readlink(f"/proc/{entry}/exe").removesuffix("-torch")
+            if rank is not None and program == os.path.realpath(PROGRAM):
                 found[int(rank)] = int(entry)
         self.assertEqual(sorted(found), list(range(ranks)))
         return found
