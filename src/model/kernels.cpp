@@ -4,6 +4,7 @@
 
 #include "compute/batch_norm.h"
 #include "compute/convolution.h"
+#include "compute/dense.h"
 #include "compute/pooling.h"
 #include "compute/relu.h"
 #include "compute/winograd.h"
@@ -302,13 +303,42 @@ struct Pooling : torch::autograd::Function<Pooling> {
 
 // --- dense layers ---
 
+compute::DenseShape dense_shape(const Tensor& input, const Tensor& weight) {
+  return {.rows = input.size(0), .inputs = input.size(1), .outputs = weight.size(0)};
+}
+
+Tensor linear_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, bool relu) {
+  const auto shape = dense_shape(input, weight);
+  if (shape.suits()) {
+    Tensor output = torch::empty({shape.rows, shape.outputs});
+    compute::dense_forward(shape, data(input), data(weight), data(bias), relu,
+                           output.data_ptr<float>());
+    return output;
+  }
+  Tensor output = torch::addmm(bias, input, weight.t());
+  if (relu) output.relu_();
+  return output;
+}
+
+void linear_weight_gradient(const Tensor& gradient, const Tensor& input, compute::Write write,
+                            Tensor place) {
+  const auto shape = dense_shape(input, place);
+  if (shape.suits())
+    compute::dense_backward_weights(shape, data(input), data(gradient), write,
+                                    place.data_ptr<float>());
+  else if (write == compute::Write::add)
+    place.addmm_(gradient.t(), input);
+  else
+    torch::mm_out(place, gradient.t(), input);
+}
+
 struct Linear : torch::autograd::Function<Linear> {
-  static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& weight,
+  static Tensor forward(AutogradContext* context, const Tensor& given, const Tensor& weight,
                         const Tensor& bias, bool relu) {
-    Tensor output = torch::addmm(bias, input, weight.t());
-    if (relu) output.relu_();
+    const Tensor input = given.contiguous();
+    Tensor output = linear_forward(input, weight, bias, relu);
     context->save_for_backward({input, weight, bias, relu ? output : Tensor()});
-    context->saved_data["input_gradient"] = input.requires_grad();
+    context->saved_data["input_gradient"] = given.requires_grad();
     return output;
   }
 
@@ -330,11 +360,8 @@ struct Linear : torch::autograd::Function<Linear> {
         torch::sum_out(place, gradient, 0);
     });
     Tensor weight_gradient = give_gradient_later(weight, [=](float* to, compute::Write write) {
-      Tensor place = torch::from_blob(to, {gradient.size(1), input.size(1)});
-      if (write == compute::Write::add)
-        place.addmm_(gradient.t(), input);
-      else
-        torch::mm_out(place, gradient.t(), input);
+      linear_weight_gradient(gradient, input, write,
+                             torch::from_blob(to, {gradient.size(1), input.size(1)}));
     });
     Tensor input_gradient;
     if (context->saved_data["input_gradient"].toBool()) input_gradient = gradient.mm(weight);
