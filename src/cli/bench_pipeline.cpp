@@ -111,7 +111,7 @@ std::vector<Row> measure(const Flags& flags, RankContext& context) {
             .ideal_seconds = ideal.seconds,
             .bubble = ideal.bubble()};
     const auto in_flight = schedule::in_flight(schedule::make_schedule(shape), shape);
-    row.in_flight = *std::ranges::max_element(in_flight);
+    row.in_flight = std::ranges::max(in_flight, {}, &plan::InFlight::all).all;
     for (const auto& memory : result.memory)
       row.peak_activations = std::max(row.peak_activations, memory.activations);
     rows.push_back(row);

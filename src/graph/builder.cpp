@@ -54,6 +54,7 @@ ValueIndex Builder::op(OpOptions options) {
         .parameters = std::move(options.parameters)};
   for (const ValueIndex value : options.saves) op.saved_bytes += keep(value);
   if (options.saves_output) op.saved_bytes += keep(output);
+  op.deferred_bytes = op.saved_bytes;
   op.flops = options.flops * static_cast<double>(graph_.batch);
   for (const ValueIndex value : op.inputs)
     op.traffic_bytes += static_cast<double>(graph_.values[static_cast<size_t>(value)].bytes);

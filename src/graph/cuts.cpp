@@ -143,22 +143,27 @@ void Cuts::find_prefixes(const Graph& graph, const std::vector<Seconds>& seconds
 void Cuts::sum_up(const Graph& graph, const std::vector<std::vector<Seconds>>& seconds) {
   std::vector<bool> is_input(graph.values.size());
   for (const ValueIndex value : graph.inputs) is_input[at(value)] = true;
-  std::vector<Line> saved;
+  std::vector<Line> saved, deferred;
   std::vector<int> uses_input;
   for (const Op& op : graph.ops) {
-    saved.push_back(
-        line_of(static_cast<double>(op.saved_bytes), scales_with_batch(graph, op), graph.batch));
+    const auto line = [&](int64_t bytes) {
+      return line_of(static_cast<double>(bytes), scales_with_batch(graph, op), graph.batch);
+    };
+    saved.push_back(line(op.saved_bytes));
+    deferred.push_back(line(op.deferred_bytes));
     uses_input.push_back(
         std::ranges::any_of(op.inputs, [&](ValueIndex value) { return is_input[at(value)]; }));
   }
   seconds_.assign(seconds.size(), std::vector<Seconds>(sets_.size()));
   saved_.resize(sets_.size());
+  deferred_.resize(sets_.size());
   input_users_.resize(sets_.size());
   for (size_t cut = 0; cut < sets_.size(); ++cut)
     for (size_t op = 0; op < graph.ops.size(); ++op) {
       if (!has(sets_[cut], static_cast<OpIndex>(op))) continue;
       for (size_t kind = 0; kind < seconds.size(); ++kind) seconds_[kind][cut] += seconds[kind][op];
       saved_[cut] += saved[op];
+      deferred_[cut] += deferred[op];
       input_users_[cut] += uses_input[op];
     }
 }
@@ -228,6 +233,7 @@ std::vector<OpIndex> Cuts::ops_between(size_t from, size_t to) const {
 
 RangeBytes Cuts::bytes(size_t from, size_t to) const {
   RangeBytes bytes{.saved = saved_[to] - saved_[from],
+                   .deferred = deferred_[to] - deferred_[from],
                    .trainable = trainable_[to] - trainable_[from],
                    .buffers = buffers_[to] - buffers_[from]};
   for (const Shared& shared : shared_) {

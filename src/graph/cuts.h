@@ -20,6 +20,7 @@ namespace renkei::graph {
 // What a stage keeps in memory.
 struct RangeBytes {
   Line saved;            // by forward for backward
+  Line deferred;         // by backward, while the gradients of parameters are put off
   double trainable = 0;  // parameters that have a gradient
   double buffers = 0;    // parameters that have none
   double tied = 0;       // the part of `trainable` that is also used outside the stage
@@ -79,7 +80,7 @@ class Cuts {
 
   // Sums over the ops before each cut.
   std::vector<std::vector<Seconds>> seconds_;  // by kind, then by cut
-  std::vector<Line> saved_, crossing_, crossing_gradients_;
+  std::vector<Line> saved_, deferred_, crossing_, crossing_gradients_;
   std::vector<double> trainable_, buffers_;  // of parameters that only one op uses
   std::vector<int> input_users_;
   struct Shared {  // a parameter that several ops use

@@ -37,7 +37,7 @@ void check_costs(const Op& op, const std::string& source) {
   if (bad(op.forward_seconds) || bad(op.backward_seconds) || bad(op.forward_fixed_seconds) ||
       bad(op.backward_fixed_seconds) || bad(op.flops) || bad(op.traffic_bytes) ||
       bad(op.backward_input_share) || op.backward_input_share > 1 || op.saved_bytes < 0 ||
-      op.workspace_bytes < 0)
+      op.deferred_bytes < 0 || op.workspace_bytes < 0)
     refuse(source, fmt::format("op '{}' has a cost that is negative or not a number", op.id));
 }
 

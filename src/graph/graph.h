@@ -46,6 +46,7 @@ struct Op {
   // of the parameters, which nobody waits for.
   double backward_input_share = 1;
   int64_t saved_bytes = 0;      // what forward keeps for backward
+  int64_t deferred_bytes = 0;   // what backward keeps while the gradient of parameters is put off
   int64_t workspace_bytes = 0;  // needed while it computes
   // For estimates with a device's roofline: work and memory traffic of forward; 0: unknown.
   double flops = 0;

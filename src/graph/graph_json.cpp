@@ -64,6 +64,8 @@ Op op_from(const JsonFields& fields, const Places& values, const Places& paramet
         .forward_seconds = fields.real("forward_seconds", 0, kMostSeconds),
         .backward_seconds = fields.real("backward_seconds", 0, kMostSeconds),
         .saved_bytes = fields.integer("saved_bytes", 0, kMostBytes),
+        .deferred_bytes = fields.integer_or("deferred_bytes", 0, kMostBytes,
+                                            fields.integer("saved_bytes", 0, kMostBytes)),
         .workspace_bytes = fields.integer_or("workspace_bytes", 0, kMostBytes, 0),
         .flops = fields.real_or("flops", 0, kMostFlops, 0),
         .traffic_bytes = fields.real_or("traffic_bytes", 0, kMostFlops, 0)};
@@ -97,6 +99,7 @@ nlohmann::json op_to_json(const Op& op, const Graph& graph) {
           {"backward_fixed_seconds", op.backward_fixed_seconds},
           {"backward_input_share", op.backward_input_share},
           {"saved_bytes", op.saved_bytes},
+          {"deferred_bytes", op.deferred_bytes},
           {"workspace_bytes", op.workspace_bytes},
           {"flops", op.flops},
           {"traffic_bytes", op.traffic_bytes}};

@@ -55,7 +55,7 @@ Graph random_graph(const RandomGraphOptions& options, Random& random) {
     op.backward_seconds = op.forward_seconds * static_cast<double>(random.uniform(0.5f, 3.0f));
     op.forward_fixed_seconds = op.forward_seconds * static_cast<double>(random.uniform(0.0f, 0.3f));
     op.backward_input_share = static_cast<double>(random.uniform());
-    op.saved_bytes = random.below(8 << 20);
+    op.deferred_bytes = op.saved_bytes = random.below(8 << 20);
     op.workspace_bytes = random.below(1 << 18);
     graph.ops.push_back(std::move(op));
     if (random.uniform() < static_cast<float>(options.fork_share))

@@ -246,6 +246,7 @@ class Builder {
         made.flops += work.flops;
         made.traffic_bytes += work.traffic_bytes;
         made.saved_bytes += work.made_bytes;
+        made.deferred_bytes = made.saved_bytes;
       }
       made.name = name_of(parameters[op], made.kind);
       graph.ops.push_back(std::move(made));

@@ -165,7 +165,7 @@ class Branching {
   int devices_;
   int groups_ = 1;
   Layout layout_;
-  std::vector<int> in_flight_;
+  std::vector<InFlight> in_flight_;
 };
 
 }  // namespace

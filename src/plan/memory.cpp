@@ -25,8 +25,9 @@ StageMemory stage_memory(const graph::Cuts& cuts, size_t from, size_t to,
   StageMemory memory{.parameters = bytes.trainable + bytes.buffers, .gradients = bytes.trainable};
   memory.optimizer = options.optimizer_state * bytes.trainable /
                      (options.sharded_optimizer ? options.replicas : 1);
-  memory.activations =
-      options.in_flight * inputs + (options.recompute ? 1 : options.in_flight) * saved;
+  const int whole = options.in_flight.whole, put_off = options.in_flight.all - whole;
+  memory.activations = whole * inputs + (options.recompute ? 1 : whole) * saved +
+                       put_off * bytes.deferred.at(samples);
   memory.workspace = cuts.workspace_bytes(from, to) * samples / options.graph_batch;
   memory.buffers = 2 * (inputs + outputs);
   return memory;

@@ -5,7 +5,8 @@
 //   optimizer     `optimizer_state` bytes for each byte of them, divided among the replicas when
 //                 the optimizer is sharded
 //   activations   the stage's inputs and what forward saves, for each micro-batch in flight; with
-//                 recompute what forward saves only for the one that is being recomputed
+//                 recompute what forward saves only for the one that is being recomputed; after
+//                 backward, until the gradients of parameters are computed, what these need
 //   workspace     the largest of an op
 //   buffers       what is received and sent, twice, so that transfers overlap with computing;
 //                 gradients are reduced where they lie, by pieces that do not count
@@ -14,6 +15,7 @@
 #include <cstdint>
 
 #include "graph/cuts.h"
+#include "plan/step_model.h"
 
 namespace renkei::plan {
 
@@ -34,7 +36,7 @@ struct StageMemory {
 struct MemoryOptions {
   double samples = 1;  // of a micro-batch, on the replica that has the most
   double graph_batch = 1;
-  int in_flight = 1;
+  InFlight in_flight{.all = 1, .whole = 1};
   int replicas = 1;
   bool recompute = false;
   bool sharded_optimizer = false;

@@ -102,7 +102,7 @@ StageTimes Objective::stage_times(const GroupCosts& group, const GroupCosts& eve
 }
 
 StageMemory Objective::memory(const GroupCosts& group, size_t from, size_t to, double samples,
-                              int in_flight, bool recompute, bool sharded) const {
+                              InFlight in_flight, bool recompute, bool sharded) const {
   return stage_memory(cuts_, from, to,
                       {.samples = samples,
                        .graph_batch = static_cast<double>(problem_.graph.batch),

@@ -61,8 +61,8 @@ class Objective {
   // Without sends. Ties to other stages are reduced over `everyone`.
   StageTimes stage_times(const GroupCosts& group, const GroupCosts& everyone, size_t from,
                          size_t to, double samples, bool recompute, bool sharded) const;
-  StageMemory memory(const GroupCosts& group, size_t from, size_t to, double samples, int in_flight,
-                     bool recompute, bool sharded) const;
+  StageMemory memory(const GroupCosts& group, size_t from, size_t to, double samples,
+                     InFlight in_flight, bool recompute, bool sharded) const;
 
  private:
   double transfer_seconds(const Layout& layout, int from_group, int to_group,

@@ -293,7 +293,7 @@ class Search {
       return does_not_fit(a) && a.evaluated.layout.groups() == 1;
     });
     if (kept == list.end()) kept = std::ranges::find_if(list, does_not_fit);
-    if (kept - list.begin() >= static_cast<ptrdiff_t>(kRejected))
+    if (kept != list.end() && kept >= list.begin() + kRejected)
       std::swap(list[kRejected - 1], *kept);
     list.resize(kRejected);
   }

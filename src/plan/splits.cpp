@@ -127,7 +127,7 @@ class Table {
                                                       seconds.backward_weight.at(samples)));
         }
         const StageMemory empty =
-            objective_.memory(group, marks_[from], marks_[to], samples, 0, false, true);
+            objective_.memory(group, marks_[from], marks_[to], samples, {}, false, true);
         entry.resident = static_cast<float>(empty.total());
         entry.saved = static_cast<float>(cuts.bytes(marks_[from], marks_[to]).saved.at(samples));
         entry.inputs = static_cast<float>(cuts.crossing_bytes(marks_[from]).at(samples));

@@ -43,13 +43,22 @@ struct StageTimes {
   double compute() const { return forward + backward(); }
 };
 
+// Micro-batches that a stage has begun with and not ended.
+struct InFlight {
+  int all = 0;
+  int whole =
+      0;  // of them, those before backward: the others only wait for gradients of parameters
+
+  bool operator==(const InFlight&) const = default;
+};
+
 class StepModel {
  public:
   virtual ~StepModel() = default;
   // Grows (or stays) when any of the times grows.
   virtual double step_seconds(const Shape& shape, std::span<const StageTimes> stages) const = 0;
-  // For each stage, the most micro-batches that forward has done and backward has not.
-  virtual std::vector<int> in_flight(const Shape& shape) const = 0;
+  // For each stage, the most at any time.
+  virtual std::vector<InFlight> in_flight(const Shape& shape) const = 0;
 };
 
 }  // namespace renkei::plan

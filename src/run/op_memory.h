@@ -1,5 +1,6 @@
 // What the ops of a network need of memory, found by running each on its own: what autograd keeps
-// of it for backward, and what it needs beside that while it computes.
+// of it for backward, what is kept after that while gradients of parameters are put off, and what
+// the op needs beside that while it computes.
 //
 // A value is kept when any op keeps it, the one that makes it or one that uses it, whether itself
 // or a view of it. What only passes through, like the sum that the next op reads and nobody needs
@@ -17,8 +18,9 @@ class OpMemory {
  public:
   explicit OpMemory(const model::Capture& capture);
 
-  // Runs an op; in the order of the graph, as the views among its inputs must be known. `inputs`
-  // and `state` are those of its program; gradients of parameters must have a place to go.
+  // Runs an op; in the order of the graph, as the views among its inputs must be known. The
+  // inputs are leaves, and with `state` those of its program; gradients of parameters must have a
+  // place to go.
   void measure(graph::OpIndex op, const model::Program& program,
                const std::vector<torch::Tensor>& inputs, const std::vector<torch::Tensor>& state);
 
@@ -26,17 +28,26 @@ class OpMemory {
   void write_to(std::vector<graph::Op>& ops) const;
 
  private:
-  struct Found {
-    int64_t inside = 0;          // kept, and no value of the graph
-    int64_t forward_peak = 0;    // all that forward makes
-    int64_t backward_extra = 0;  // all that backward makes, with the gradients that it begins with
+  struct Kept {
+    std::vector<bool> roots;
+    std::vector<int64_t> inside;  // by op, what is no value of the graph
+    int64_t of(const OpMemory& memory, size_t op) const;
   };
+  struct Peaks {
+    int64_t forward = 0;   // all that forward makes
+    int64_t backward = 0;  // all that backward makes, with the gradients that it begins with
+  };
+  class Watch;
+
+  void find_views(const model::Program& program, const std::vector<torch::Tensor>& inputs,
+                  const std::vector<torch::Tensor>& state,
+                  const std::vector<torch::Tensor>& outputs);
 
   const model::Capture& capture_;
   // The value whose memory each value lies in: itself, or what it is a view of; -1: a parameter.
   std::vector<graph::ValueIndex> root_;
-  std::vector<bool> kept_;  // of roots
-  std::vector<Found> found_;
+  Kept saved_, deferred_;
+  std::vector<Peaks> peaks_;
 };
 
 }  // namespace renkei::run

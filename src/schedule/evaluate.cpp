@@ -141,13 +141,18 @@ Evaluation evaluate(const Schedule& schedule, const Shape& shape,
   return std::move(step).result();
 }
 
-std::vector<int> in_flight(const Schedule& schedule, const Shape& shape) {
-  std::vector<int> now(static_cast<size_t>(shape.stages)), most(now.size());
+std::vector<plan::InFlight> in_flight(const Schedule& schedule, const Shape& shape) {
+  std::vector<plan::InFlight> now(static_cast<size_t>(shape.stages)), most(now.size());
   for (const TaskList& tasks : schedule)
     for (const Task& task : tasks) {
       const auto stage = static_cast<size_t>(task.stage);
-      if (task.kind == TaskKind::forward) most[stage] = std::max(most[stage], ++now[stage]);
-      if (task.kind == TaskKind::backward || task.kind == TaskKind::backward_weight) --now[stage];
+      plan::InFlight& here = now[stage];
+      if (task.kind == TaskKind::forward) {
+        most[stage].all = std::max(most[stage].all, ++here.all);
+        most[stage].whole = std::max(most[stage].whole, ++here.whole);
+      }
+      if (task.kind == TaskKind::backward || task.kind == TaskKind::backward_input) --here.whole;
+      if (task.kind == TaskKind::backward || task.kind == TaskKind::backward_weight) --here.all;
     }
   return most;
 }
@@ -163,7 +168,7 @@ double ScheduledSteps::step_seconds(const Shape& shape, std::span<const StageTim
   return evaluate(schedule_of(shape), shape, stages).seconds;
 }
 
-std::vector<int> ScheduledSteps::in_flight(const Shape& shape) const {
+std::vector<plan::InFlight> ScheduledSteps::in_flight(const Shape& shape) const {
   const auto found = in_flight_.find(shape);
   if (found != in_flight_.end()) return found->second;
   return in_flight_.emplace(shape, schedule::in_flight(schedule_of(shape), shape)).first->second;

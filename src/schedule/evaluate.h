@@ -41,20 +41,20 @@ Evaluation evaluate(const Schedule& schedule, const plan::Shape& shape,
                     std::span<const plan::StageTimes> stages, Record record = Record::no);
 
 // For each stage, the most micro-batches that forward has done and backward has not.
-std::vector<int> in_flight(const Schedule& schedule, const plan::Shape& shape);
+std::vector<plan::InFlight> in_flight(const Schedule& schedule, const plan::Shape& shape);
 
 // What the planner knows of schedules. Schedules are made once for each shape and kept.
 class ScheduledSteps : public plan::StepModel {
  public:
   double step_seconds(const plan::Shape& shape,
                       std::span<const plan::StageTimes> stages) const override;
-  std::vector<int> in_flight(const plan::Shape& shape) const override;
+  std::vector<plan::InFlight> in_flight(const plan::Shape& shape) const override;
 
  private:
   const Schedule& schedule_of(const plan::Shape& shape) const;
 
   mutable std::map<plan::Shape, Schedule> schedules_;
-  mutable std::map<plan::Shape, std::vector<int>> in_flight_;
+  mutable std::map<plan::Shape, std::vector<plan::InFlight>> in_flight_;
 };
 
 }  // namespace renkei::schedule

@@ -139,9 +139,9 @@ std::vector<std::string> problems(const Schedule& schedule, const Shape& shape,
   if (!checker.problems_.empty()) return checker.problems_;
   const auto most = in_flight(schedule, shape);
   for (size_t stage = 0; stage < most.size(); ++stage)
-    if (most[stage] > most_in_flight[stage])
+    if (most[stage].all > most_in_flight[stage])
       checker.problems_.push_back(fmt::format("stage {} has {} micro-batches in flight, not {}",
-                                              stage, most[stage], most_in_flight[stage]));
+                                              stage, most[stage].all, most_in_flight[stage]));
   return checker.problems_;
 }
 

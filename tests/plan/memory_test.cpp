@@ -23,6 +23,7 @@ graph::Graph two_ops() {
                 .outputs = {2},
                 .parameters = {1, 2},
                 .saved_bytes = 80,
+                .deferred_bytes = 30,
                 .workspace_bytes = 10}};
   graph.inputs = {0};
   graph.outputs = {2};
@@ -34,7 +35,7 @@ TEST(Memory, IsTheSumOfItsParts) {
   const graph::Graph graph = two_ops();
   const graph::Cuts cuts(graph, {op_seconds(graph)});
   const StageMemory b = stage_memory(
-      cuts, 1, 2, {.samples = 3, .graph_batch = 2, .in_flight = 4, .optimizer_state = 2});
+      cuts, 1, 2, {.samples = 3, .graph_batch = 2, .in_flight = {4, 4}, .optimizer_state = 2});
   EXPECT_EQ(b.parameters, 1010);
   EXPECT_EQ(b.gradients, 1000);
   EXPECT_EQ(b.optimizer, 2000);
@@ -56,9 +57,17 @@ TEST(Memory, ShardingDividesTheOptimizerAmongTheReplicas) {
 TEST(Memory, RecomputeKeepsTheInputsOfEachMicroBatchAndEverythingOfOne) {
   const graph::Graph graph = two_ops();
   const graph::Cuts cuts(graph, {op_seconds(graph)});
-  const StageMemory b =
-      stage_memory(cuts, 1, 2, {.samples = 2, .graph_batch = 2, .in_flight = 5, .recompute = true});
+  const StageMemory b = stage_memory(
+      cuts, 1, 2, {.samples = 2, .graph_batch = 2, .in_flight = {5, 5}, .recompute = true});
   EXPECT_EQ(b.activations, 5 * 20 + 80);
+}
+
+TEST(Memory, AfterBackwardOnlyWhatGradientsOfParametersNeedIsKept) {
+  const graph::Graph graph = two_ops();
+  const graph::Cuts cuts(graph, {op_seconds(graph)});
+  const StageMemory b =
+      stage_memory(cuts, 1, 2, {.samples = 2, .graph_batch = 2, .in_flight = {5, 3}});
+  EXPECT_EQ(b.activations, 3 * (20 + 80) + 2 * 30);
 }
 
 }  // namespace

@@ -51,8 +51,11 @@ TEST(PlanFile, HasEveryOpOnceAndTheRanksOfItsStages) {
   EXPECT_TRUE(plan.stage_list[0].loads);
   EXPECT_EQ(plan.batch.micro, 1);
   check_against(plan, planned.problem.graph, "p.json");
-  const auto found = schedule::problems(schedule::make_schedule(plan.shape()), plan.shape(),
-                                        planned.steps.in_flight(plan.shape()));
+  std::vector<int> in_flight;
+  for (const InFlight& stage : planned.steps.in_flight(plan.shape()))
+    in_flight.push_back(stage.all);
+  const auto found =
+      schedule::problems(schedule::make_schedule(plan.shape()), plan.shape(), in_flight);
   EXPECT_TRUE(found.empty());
 }
 

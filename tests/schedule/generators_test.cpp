@@ -49,8 +49,16 @@ TEST(Generators, MakeSchedulesWithoutProblems) {
 
 TEST(Generators, OneFOneBKeepsFewerActivationsThanGpipe) {
   const Shape gpipe{ScheduleKind::gpipe, 4, 8, 1}, alternating{ScheduleKind::one_f_one_b, 4, 8, 1};
-  EXPECT_EQ(in_flight(make_schedule(gpipe), gpipe), (std::vector<int>{8, 8, 8, 8}));
-  EXPECT_EQ(in_flight(make_schedule(alternating), alternating), (std::vector<int>{4, 3, 2, 1}));
+  using List = std::vector<plan::InFlight>;
+  EXPECT_EQ(in_flight(make_schedule(gpipe), gpipe), (List{{8, 8}, {8, 8}, {8, 8}, {8, 8}}));
+  EXPECT_EQ(in_flight(make_schedule(alternating), alternating),
+            (List{{4, 4}, {3, 3}, {2, 2}, {1, 1}}));
+}
+
+TEST(Generators, ZeroBubbleKeepsAsManyAndOfLaterStagesOnlyWhatIsPutOff) {
+  const Shape shape{ScheduleKind::zero_bubble, 4, 8, 1};
+  EXPECT_EQ(in_flight(make_schedule(shape), shape),
+            (std::vector<plan::InFlight>{{4, 4}, {4, 3}, {4, 2}, {4, 1}}));
 }
 
 TEST(Generators, RefuseNumbersThatDoNotFit) {
