@@ -1,7 +1,6 @@
 // renkei plan: who computes what? Needs neither devices nor weights.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/no_plan.h"
 #include "cli/plan_capture.h"
 #include "cli/plan_output.h"
 #include "cluster/local_machine.h"
@@ -17,7 +17,6 @@
 #include "graph/graph_json.h"
 #include "graph/synthetic.h"
 #include "plan/plan_file.h"
-#include "plan/remedy.h"
 #include "report/progress.h"
 #include "schedule/drawing.h"
 
@@ -113,40 +112,6 @@ plan::SearchOptions make_search_options(const Invocation& invocation, const Opti
   return search;
 }
 
-[[noreturn]] void nothing_fits(const plan::Problem& problem, const plan::StepModel& steps,
-                               const plan::SearchOptions& options,
-                               const plan::SearchResult& result) {
-  const auto memory = [&](int64_t bytes) { return format_size(bytes); };
-  const int64_t limit =
-      problem.memory_bytes > 0
-          ? problem.memory_bytes
-          : problem.machine.kinds[static_cast<size_t>(problem.devices.front().kind)].memory_bytes;
-  std::string what = fmt::format("no plan fits {} device{} with {}", problem.devices.size(),
-                                 problem.devices.size() == 1 ? "" : "s", memory(limit));
-  if (result.rejected.empty())
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("there is no layout with these stages, schedule and micro-batches on {} "
-                    "devices",
-                    problem.devices.size()),
-        "leave --stages, --schedule or --micro-batches out; interleaved needs micro-batches "
-        "that are a multiple of the groups, accumulate has one stage");
-  const plan::Evaluated& closest = result.rejected.front().evaluated;
-  what += fmt::format(": the closest, {}, lacks {} on a device", describe(closest.layout),
-                      memory(static_cast<int64_t>(closest.missing_bytes)));
-  const plan::Remedy remedy = find_remedy(problem, steps, options);
-  std::vector<std::string> ways;
-  if (remedy.memory_bytes)
-    ways.push_back(fmt::format("--memory {:.0f}MiB",
-                               std::ceil(static_cast<double>(*remedy.memory_bytes) / (1 << 20))));
-  if (remedy.devices) ways.push_back(fmt::format("--devices {}", *remedy.devices));
-  if (remedy.batch) ways.push_back(fmt::format("--batch {}", *remedy.batch));
-  throw Error(ErrorCode::memory, what,
-              ways.empty()
-                  ? "no memory, number of devices or batch would help"
-                  : "the least that would fit: " + fmt::format("{}", fmt::join(ways, ", or ")));
-}
-
 void write_files(const PlanReport& report, const Options& options) {
   if (!options.output.empty()) save_plan(report.plan, options.output);
   if (!options.save_graph.empty()) save_graph(report.objective.problem().graph, options.save_graph);
@@ -175,7 +140,8 @@ int run(Invocation& invocation, const Options& options) {
   const plan::Objective objective(problem, steps);
   const plan::SearchResult result =
       search_with_progress(objective, search_options, invocation.quiet);
-  if (!result.best) nothing_fits(problem, steps, search_options, result);
+  if (!result.best)
+    throw_nothing_fits(problem, steps, search_options, result, {"--memory", "--devices"});
 
   const plan::Shape shape = result.best->layout.shape();
   const PlanReport report{.objective = objective,

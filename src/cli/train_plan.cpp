@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json_fields.h"
 #include "base/units.h"
+#include "cli/no_plan.h"
 #include "cluster/cores.h"
 #include "cluster/local_machine.h"
 #include "optim/settings.h"
@@ -50,21 +51,6 @@ plan::Problem make_problem(const Settings& settings, const PlanInputs& inputs, i
   return problem;
 }
 
-[[noreturn]] void nothing_fits(const plan::Problem& problem, const plan::SearchResult& result) {
-  if (result.rejected.empty())
-    throw Error(ErrorCode::usage,
-                fmt::format("no plan divides a batch of {} over {} ranks in this way",
-                            problem.batch, problem.devices.size()),
-                "leave --stages, --schedule or --micro-batches out, or choose another batch");
-  const plan::Evaluated& closest = result.rejected.front().evaluated;
-  throw Error(ErrorCode::memory,
-              fmt::format("no plan fits {} ranks with {} each: the closest, {}, lacks {}",
-                          problem.devices.size(), format_size(problem.memory_bytes),
-                          describe(closest.layout),
-                          format_size(static_cast<int64_t>(closest.missing_bytes))),
-              "start more ranks with -n, give a larger --device-memory or a smaller --batch");
-}
-
 ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64_t batch) {
   std::optional<report::Progress> progress;
   if (!inputs.quiet) progress.emplace(report::progress_on_stderr());
@@ -82,7 +68,7 @@ ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64
     };
   const plan::SearchResult result = search(objective, options);
   if (progress) progress->finish();
-  if (!result.best) nothing_fits(problem, result);
+  if (!result.best) throw_nothing_fits(problem, steps, options, result, {"--device-memory", "-n"});
 
   const plan::Evaluated& best = *result.best;
   const plan::Shape shape = best.layout.shape();

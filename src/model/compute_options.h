@@ -9,6 +9,7 @@ namespace renkei::model {
 struct ComputeOptions {
   bool blocked_layout = true;    // images stay in blocks of 8 channels from layer to layer
   bool winograd = true;          // 3 × 3 convolutions with fewer multiplications
+  bool dense = true;             // dense layers of few samples without rearranging the weights
   bool direct_gradients = true;  // kernels write gradients where they are reduced
 };
 

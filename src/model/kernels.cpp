@@ -303,15 +303,18 @@ struct Pooling : torch::autograd::Function<Pooling> {
 
 // --- dense layers ---
 
-compute::DenseShape dense_shape(const Tensor& input, const Tensor& weight) {
-  return {.rows = input.size(0), .inputs = input.size(1), .outputs = weight.size(0)};
+// Nothing: a BLAS does it.
+std::optional<compute::DenseShape> dense_shape(const Tensor& input, const Tensor& weight) {
+  const compute::DenseShape shape{
+      .rows = input.size(0), .inputs = input.size(1), .outputs = weight.size(0)};
+  if (!compute_options().dense || !shape.suits()) return {};
+  return shape;
 }
 
 Tensor linear_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, bool relu) {
-  const auto shape = dense_shape(input, weight);
-  if (shape.suits()) {
-    Tensor output = torch::empty({shape.rows, shape.outputs});
-    compute::dense_forward(shape, data(input), data(weight), data(bias), relu,
+  if (const auto shape = dense_shape(input, weight)) {
+    Tensor output = torch::empty({shape->rows, shape->outputs});
+    compute::dense_forward(*shape, data(input), data(weight), data(bias), relu,
                            output.data_ptr<float>());
     return output;
   }
@@ -322,9 +325,8 @@ Tensor linear_forward(const Tensor& input, const Tensor& weight, const Tensor& b
 
 void linear_weight_gradient(const Tensor& gradient, const Tensor& input, compute::Write write,
                             Tensor place) {
-  const auto shape = dense_shape(input, place);
-  if (shape.suits())
-    compute::dense_backward_weights(shape, data(input), data(gradient), write,
+  if (const auto shape = dense_shape(input, place))
+    compute::dense_backward_weights(*shape, data(input), data(gradient), write,
                                     place.data_ptr<float>());
   else if (write == compute::Write::add)
     place.addmm_(gradient.t(), input);

@@ -81,7 +81,7 @@ class Train(Case):
         result = self.run_json("train", "--data", "shapes", "--batch", 20, "--epochs", 5, "-n", 2,
                                "--set", "train.lr=0.03", "--set", "train.momentum=0.9")
         self.assertLess(result["loss"]["last"], result["loss"]["first"])
-        self.assertGreater(result["accuracy"], 0.4, "chance is 0.1")
+        self.assertGreater(result["accuracy"], 0.25, "chance is 0.1")
 
     def test_people_get_a_banner_progress_and_a_table(self):
         done = self.run_renkei(*MLP, "--steps", 5, "--micro-batches", 2, "-n", 2)
