@@ -30,12 +30,12 @@ typedef float V4 __attribute__((vector_size(16)));
 
 // The sums of the eight values of each of four vectors.
 inline V4 sums_across(V8 a, V8 b, V8 c, V8 d) {
-  const V8 ab = __builtin_shuffle(a, b, M8{0, 8, 1, 9, 4, 12, 5, 13}) +
-                __builtin_shuffle(a, b, M8{2, 10, 3, 11, 6, 14, 7, 15});
-  const V8 cd = __builtin_shuffle(c, d, M8{0, 8, 1, 9, 4, 12, 5, 13}) +
-                __builtin_shuffle(c, d, M8{2, 10, 3, 11, 6, 14, 7, 15});
-  const V8 all = __builtin_shuffle(ab, cd, M8{0, 1, 8, 9, 4, 5, 12, 13}) +
-                 __builtin_shuffle(ab, cd, M8{2, 3, 10, 11, 6, 7, 14, 15});
+  const V8 ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
+                __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+  const V8 cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) +
+                __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+  const V8 all = __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
+                 __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
   return V4{all[0], all[1], all[2], all[3]} + V4{all[4], all[5], all[6], all[7]};
 }
 

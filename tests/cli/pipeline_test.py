@@ -91,7 +91,7 @@ class Pipeline(Case):
         alone = self.run_json(*job, "--micro-batches", result["plan"]["micro_batches"])
         for a, b in zip(self.losses(result), self.losses(alone)):
             self.assertAlmostEqual(a / b, 1, delta=1e-6)
-        self.assert_fails(5, "no plan fits 2 ranks", "-n", *job, "-n", "2", "--plan", "auto",
+        self.assert_fails(5, "no plan fits 2 devices", "--device-memory", *job, "-n", "2", "--plan", "auto",
                           "--device-memory", "5MiB", "--quiet")
 
     def test_a_rank_killed_in_mid_pipeline_ends_the_job_and_is_named(self):
