@@ -231,13 +231,11 @@ void print_text(const Result& result, int top) {
 
   const double rate = result.flops() / result.step_seconds;
   fmt::print(
-      "{}, batch {}, {} threads: {} a step, {:.2f} samples/s; {:.1f} GFLOP/s, {:.0f} % of the "
-      "{:.1f} of a "
-      "matrix product of {} x {}.\nThe ops by themselves: {}, {:.0f} % of the step. Work is "
-      "counted as "
-      "products of the plain way: Winograd's\nconvolutions do with fewer, and may show more than "
-      "the "
-      "peak.\n",
+      "{}, batch {}, threads {}: {} a step, {:.2f} samples/s; {:.1f} GFLOP/s, {:.0f} % of the\n"
+      "{:.1f} of a matrix product of {} x {}. The ops by themselves: {}, {:.0f} % of the step.\n"
+      "Work is counted as products of the plain way: Winograd's convolutions do with fewer, and "
+      "may\n"
+      "show more than the peak.\n",
       result.model, result.batch, result.threads, format_duration(result.step_seconds),
       static_cast<double>(result.batch) / result.step_seconds, rate / 1e9, 100 * rate / result.peak,
       result.peak / 1e9, kProductSide, kProductSide, format_duration(all),
@@ -254,8 +252,9 @@ Command make_bench_compute_command() {
       .sections = {"model", "compute"},
       .add_flags =
           [flags](Arguments& arguments) {
+            // Ops are measured with two samples at least.
             arguments.option("--batch", flags->batch, "samples of a step")
-                .range(int64_t{1}, int64_t{1} << 20)
+                .range(int64_t{2}, int64_t{1} << 20)
                 .show_default();
             arguments.option("--steps", flags->steps, "steps to train; the first does not count")
                 .range(2, 1 << 20)

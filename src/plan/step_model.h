@@ -43,11 +43,11 @@ struct StageTimes {
   double compute() const { return forward + backward(); }
 };
 
-// Micro-batches that a stage has begun with and not ended.
+// Micro-batches that a stage has begun with and not ended: all, and those that are whole, before
+// backward. The others only wait for gradients of parameters.
 struct InFlight {
   int all = 0;
-  int whole =
-      0;  // of them, those before backward: the others only wait for gradients of parameters
+  int whole = 0;
 
   bool operator==(const InFlight&) const = default;
 };
