@@ -1,6 +1,9 @@
 #include "cli/plan_capture.h"
 
+#include <optional>
+
 #include "cli/network_data.h"
+#include "model/blank.h"
 #include "model/compute_options.h"
 #include "report/progress.h"
 #include "run/device.h"
@@ -11,6 +14,8 @@ namespace renkei::cli {
 
 graph::Graph captured_graph(Settings settings, const CaptureRequest& request) {
   settings.set("model.name", request.model, "--model");
+  std::optional<model::BlankTensors> blank;
+  if (!request.measure) blank.emplace();
   run::install_memory_pools();
   run::set_threads(1);
   model::compute_options() = model::compute_options(settings);

@@ -14,8 +14,8 @@ c10::optional<Tensor> optional(const Tensor& tensor) {
   return tensor.defined() ? c10::optional<Tensor>(tensor) : c10::nullopt;
 }
 
-bool is_float_on_cpu(const Tensor& tensor) {
-  return tensor.scalar_type() == torch::kFloat32 && tensor.device().is_cpu();
+bool is_for_kernels(const Tensor& tensor) {
+  return tensor.scalar_type() == torch::kFloat32 && (tensor.is_cpu() || tensor.is_meta());
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ Tensor to_plain(const Tensor& image) {
 
 bool takes(const Tensor& input, const torch::nn::Conv2dImpl& conv) {
   const auto& options = conv.options;
-  return compute_options().blocked_layout && is_float_on_cpu(input) && options.groups() == 1 &&
+  return compute_options().blocked_layout && is_for_kernels(input) && options.groups() == 1 &&
          options.dilation()->at(0) == 1 && options.dilation()->at(1) == 1 &&
          options.stride()->at(0) == options.stride()->at(1) &&
          c10::holds_alternative<torch::ExpandingArray<2>>(options.padding()) &&
@@ -74,7 +74,7 @@ Tensor pool(const Tensor& input, const Pool& pool) {
 }
 
 bool takes(const Tensor& input, const torch::nn::LinearImpl& linear) {
-  return compute_options().blocked_layout && is_float_on_cpu(input) && input.dim() == 2 &&
+  return compute_options().blocked_layout && is_for_kernels(input) && input.dim() == 2 &&
          linear.bias.defined();
 }
 

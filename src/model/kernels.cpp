@@ -24,8 +24,12 @@ compute::ImageShape shape_of(const Tensor& image) {
   return {image.size(0), image.size(1) * kBlock, image.size(2), image.size(3)};
 }
 
+std::vector<int64_t> blocked_sizes(const compute::ImageShape& shape) {
+  return {shape.batch, shape.channels / kBlock, shape.height, shape.width, kBlock};
+}
+
 Tensor empty_image(const compute::ImageShape& shape) {
-  return torch::empty({shape.batch, shape.channels / kBlock, shape.height, shape.width, kBlock});
+  return torch::empty(blocked_sizes(shape));
 }
 
 const float* data(const Tensor& tensor) {
@@ -373,8 +377,18 @@ struct Linear : torch::autograd::Function<Linear> {
 
 // --- what is registered ---
 
+// The result for an input without values (blank.h) is one too.
+Tensor blank_result(const Tensor& input, at::IntArrayRef shape) {
+  return torch::empty(shape, input.options().requires_grad(torch::GradMode::is_enabled()));
+}
+
 Tensor conv_kernel(const Tensor& input, const Tensor& weight, const c10::optional<Tensor>& bias,
                    int64_t stride, int64_t padding_height, int64_t padding_width, bool relu) {
+  if (input.is_meta())
+    return blank_result(
+        input,
+        blocked_sizes(
+            convolution_shape(input, weight, stride, padding_height, padding_width).output()));
   return Convolution::apply(input, weight, bias, stride, padding_height, padding_width, relu);
 }
 
@@ -384,6 +398,7 @@ Tensor batch_norm_kernel(const Tensor& input, const Tensor& gamma, const Tensor&
                          const c10::optional<Tensor>& batches,
                          const c10::optional<Tensor>& residual, c10::optional<double> momentum,
                          double epsilon, bool relu) {
+  if (input.is_meta()) return blank_result(input, input.sizes());
   const RunningStatistics running{running_mean, running_variance, batches, momentum};
   return BatchNorm::apply(input, gamma, beta, residual, &running, epsilon, relu);
 }
@@ -391,6 +406,7 @@ Tensor batch_norm_kernel(const Tensor& input, const Tensor& gamma, const Tensor&
 Tensor normalise_kernel(const Tensor& input, const Tensor& gamma, const Tensor& beta,
                         const Tensor& mean, const Tensor& variance,
                         const c10::optional<Tensor>& residual, double epsilon, bool relu) {
+  if (input.is_meta()) return blank_result(input, input.sizes());
   const Tensor x = input.contiguous();
   const Tensor added = residual ? residual->contiguous() : Tensor();
   const auto values = [](const Tensor& tensor) {
@@ -404,10 +420,14 @@ Tensor normalise_kernel(const Tensor& input, const Tensor& gamma, const Tensor& 
 }
 
 Tensor pool_kernel(const Tensor& input, int64_t kernel, int64_t stride, int64_t padding, bool max) {
+  if (input.is_meta())
+    return blank_result(input,
+                        blocked_sizes(pooling_shape(input, kernel, stride, padding, max).output()));
   return Pooling::apply(input, kernel, stride, padding, max);
 }
 
 Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, bool relu) {
+  if (input.is_meta()) return blank_result(input, {input.size(0), weight.size(0)});
   return Linear::apply(input, weight, bias, relu);
 }
 

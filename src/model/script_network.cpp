@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "model/blank.h"
 
 namespace renkei::model {
 namespace {
@@ -52,6 +53,7 @@ torch::jit::Module load_script(const std::filesystem::path& file) {
     throw Error(ErrorCode::usage, fmt::format("there is no model file {}", file.string()),
                 "renkei model list shows the built-in networks");
   try {
+    const OrdinaryTensors as_in_the_file;
     return torch::jit::load(file.string());
   } catch (const c10::Error&) {
     throw Error(ErrorCode::data,
@@ -150,7 +152,7 @@ void ScriptNetwork::tie_weights() {
   for (torch::jit::Module module : script_.modules())
     for (const auto& named : module.named_parameters(/*recurse=*/false)) {
       const torch::Tensor& tensor = named.value;
-      if (tensor.numel() == 0) continue;
+      if (tensor.numel() == 0 || tensor.is_meta()) continue;
       const auto [place, is_new] =
           seen.try_emplace({tensor.data_ptr(), tensor.sizes().vec()}, tensor);
       if (!is_new && !place->second.is_same(tensor)) module.setattr(named.name, place->second);
@@ -169,6 +171,13 @@ void ScriptNetwork::take_parameters() {
           fmt::format("the parameter {} of {} is {}, and only float32 can be trained", named.name,
                       options_.file.string(), torch::toString(tensor.scalar_type())),
           "convert the model in Python: model.float()");
+    if (tensor.is_meta() && !BlankTensors::active())
+      throw Error(ErrorCode::data,
+                  fmt::format("the parameter {} of {} has no values: the model was made on the "
+                              "device meta",
+                              named.name, options_.file.string()),
+                  "it can be planned for another machine (renkei plan --model FILE); to train or "
+                  "measure it, save it with values");
     const auto path = cut(named.name, '.');
     const auto parent = descend(*this, path);
     torch::nn::Module& owner = parent ? *parent : *this;

@@ -4,6 +4,7 @@ Without arguments four families are compared, with --all ten."""
 
 import ctypes
 import os
+import resource
 import sys
 import unittest
 import warnings
@@ -193,6 +194,26 @@ class Tied(nn.Module):
         return self.out(self.embed(ids).mean(1))
 
 
+class Large(nn.Module):
+    """Without values: for planning. Its weights are tied."""
+
+    def __init__(self, hidden, layers):
+        super().__init__()
+        self.embedding = nn.Embedding(50000, hidden, device="meta")
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(hidden, device="meta"), nn.Linear(hidden, 4 * hidden, device="meta"),
+                          nn.GELU(), nn.Dropout(0.1), nn.Linear(4 * hidden, hidden, device="meta"))
+            for _ in range(layers))
+        self.head = nn.Linear(hidden, 50000, bias=False, device="meta")
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.head(x).transpose(1, 2)
+
+
 class TwoInputs(nn.Module):
     def __init__(self):
         super().__init__()
@@ -259,6 +280,18 @@ class Files(ScriptCase):
                                 "--batch", 8, "--steps", 4, "--set",
                                 "model.input_shape=7")["loss"]["last"] for ranks in (1, 2)]
         self.assertAlmostEqual(losses[0] / losses[1], 1, delta=1e-6)
+
+    def test_a_model_larger_than_memory_is_planned(self):
+        model = Large(hidden=12288, layers=40)
+        self.assertGreater(4 * sum(p.numel() for p in model.parameters()), 96e9)
+        torch.jit.save(torch.jit.script(model), str(self.path / "large.pt"))
+        arguments = ("--model", "large.pt", "--set", "model.input_shape=16<50000")
+        plan = self.run_json("plan", *arguments, "--cluster", "flow-type2", "--devices", 32, "--batch", 64)
+        self.assertGreater(plan["stages"], 3)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        self.assertLess(peak, 2e9)
+        self.assert_fails(3, "the parameter embedding.weight of large.pt has no values", "renkei plan",
+                          "train", *arguments, "--data", "random", "--steps", 1, "--batch", 2)
 
     def refuse(self, script, code, message, hint, shape="7"):
         torch.jit.save(script, str(self.path / "model.pt"))

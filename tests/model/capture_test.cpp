@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "graph/cuts.h"
+#include "graph/graph_json.h"
+#include "model/blank.h"
 #include "model/program.h"
 #include "model/random_ops.h"
 
@@ -189,6 +192,22 @@ TEST_P(SmallCaptures, KnowTheBatch) {
     EXPECT_EQ(value.batch, !value.shape.empty()) << value.id << " " << GetParam();
 }
 
+TEST_P(Captures, HaveTheSameGraphWithoutValues) {
+  const auto graph_of = [](const std::function<Sample(const Network&)>& batch_of) {
+    const auto network = make(GetParam());
+    const Sample batch = batch_of(*network);
+    return to_json(
+        capture(*network, loss_of(*network), batch.input, batch.target, GetParam()).graph);
+  };
+  const auto expected = graph_of([](const Network& network) { return batch_for(network, 2); });
+  const BlankTensors blank;
+  const auto got = graph_of([](const Network& network) {
+    const Sample values = batch_for(network, 2);
+    return Sample{values.input.to(torch::kMeta), values.target.to(torch::kMeta)};
+  });
+  EXPECT_EQ(nlohmann::json::diff(expected, got).dump(), "[]");
+}
+
 INSTANTIATE_TEST_SUITE_P(OfNetworks, Captures,
                          testing::Values("mlp", "lenet", "alexnet", "vgg11_bn", "resnet18",
                                          "inception_v3", "gpt", "bert"));
@@ -214,6 +233,48 @@ TEST(Capture, OfATiedWeightHasOneParameter) {
     for (const int parameter : op.parameters)
       users += captured.graph.parameters[static_cast<size_t>(parameter)].name == "tokens.weight";
   EXPECT_EQ(users, 2);
+}
+
+TEST(BlankTensors, HaveNoMemory) {
+  const BlankTensors blank;
+  const torch::Tensor tensor = torch::empty({1 << 20, 1 << 20});  // 4 TiB
+  EXPECT_TRUE(tensor.is_meta());
+  EXPECT_EQ(torch::matmul(tensor, tensor).sizes(), tensor.sizes());
+  EXPECT_TRUE(torch::ones({2}, torch::kCPU).add(torch::ones({2})).is_meta());
+  EXPECT_EQ(torch::ones({2}, torch::kCPU).sum().item<float>(), 2);
+}
+
+TEST(BlankTensors, GiveTheShapesThatComputingGives) {
+  // The last two have no shape function in Torch: they are computed on zeros.
+  const std::vector<std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)>> ops{
+      [](const auto& x, const auto& w) { return torch::conv2d(x, w, {}, 2, 1, 2); },
+      [](const auto& x, const auto& w) { return torch::conv_transpose2d(x, w, {}, 2, 1, 1); },
+      [](const auto& x, const auto&) {
+        return std::get<1>(torch::native_layer_norm(x, {17, 11}, {}, {}, 1e-5));
+      },
+      [](const auto& x, const auto&) {
+        return std::get<1>(torch::native_batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5));
+      },
+      [](const auto& x, const auto&) {
+        return torch::conv1d(x.select(3, 0), torch::ones({5, 6, 3}));
+      },
+      [](const auto& x, const auto&) {
+        return std::get<0>(torch::adaptive_max_pool2d(x, {3, 3}));
+      },
+      [](const auto& x, const auto&) {
+        return torch::grid_sampler(x, x.slice(1, 0, 2).permute({0, 2, 3, 1}), 0, 0, true);
+      },
+      [](const auto& x, const auto&) {
+        return x.clone().put_(torch::zeros({1}, torch::kInt64), torch::zeros({1}));
+      }};
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const auto shape = [&] {
+      return ops[i](torch::zeros({3, 6, 17, 11}), torch::zeros({6, 6, 3, 3})).sizes().vec();
+    };
+    const std::vector<int64_t> expected = shape();
+    const BlankTensors blank;
+    EXPECT_EQ(shape(), expected) << i;
+  }
 }
 
 }  // namespace
