@@ -45,6 +45,34 @@ def move_from_the_kinks(model):
                 part.bias.uniform_(0.5, 1)
 
 
+def clearest_images(model, shape, tries=8):
+    """Where two values of a pooling window are nearly equal, a rounding error decides which of them gets the
+    whole gradient, and gradients differ by parts of a per cent, PyTorch's with another BLAS too. So of a few
+    random inputs the one is taken whose closest pair, over all windows, is the least close."""
+    closest = []
+
+    def watch(pooling, inputs, _):
+        windows = torch.nn.functional.unfold(inputs[0].flatten(0, 1)[:, None], pooling.kernel_size,
+                                             stride=pooling.stride, padding=pooling.padding)
+        top = windows.topk(2, dim=1).values
+        gaps = (top[:, 0] - top[:, 1])[top[:, 1] > 0]  # zeros pass no gradient on
+        closest.append((gaps.min() / inputs[0].std()).item())
+
+    hooks = [part.register_forward_hook(watch) for part in model.modules()
+             if isinstance(part, torch.nn.MaxPool2d)]
+    best = None
+    for _ in range(tries):
+        images = torch.randn(shape)
+        closest.clear()
+        with torch.no_grad():
+            model.train()(images)
+        if best is None or min(closest, default=0) > best[0]:
+            best = min(closest, default=0), images
+    for hook in hooks:
+        hook.remove()
+    return best[1]
+
+
 def train(model, images, target, steps):
     """What reference_driver does, in Python."""
     result = {}
@@ -96,20 +124,12 @@ class Torchvision(unittest.TestCase):
         difference = (ours - theirs).abs().max().item()
         self.assertLessEqual(difference, tolerance * scale, name)
 
-    def assert_mostly_close(self, name, ours, theirs, tolerance, scale=0):
-        """The size of the difference over the size of the tensor: a few values may be far off."""
-        difference = (ours.double() - theirs.double()).norm().item()
-        scale = max(scale * theirs.numel() ** 0.5, theirs.double().norm().item())
-        self.assertLessEqual(difference, tolerance * scale, name)
-
     def check(self, name, size, batch=2, steps=5, gradients="", auxiliary=False, kernels=True,
-              jumps=False, **options):
-        """`jumps`: gradients may differ where a rounding error changes which value of a pooling
-        window is the largest."""
+              **options):
         torch.manual_seed(3)
         model = make(name, **options)
         move_from_the_kinks(model)
-        images = torch.randn(batch, 3, size, size)
+        images = clearest_images(model, (batch, 3, size, size))
         target = torch.arange(batch) + 1
         torch.save({"input": images, "target": target, "steps": torch.tensor(steps)},
                    self.path / "case.pt")
@@ -128,16 +148,10 @@ class Torchvision(unittest.TestCase):
                 # The gradient of a bias before batch normalisation is zero but for rounding: the
                 # weight of the same layer sets the scale.
                 scale = theirs[key.replace(".bias", ".weight")].abs().max().item()
-                if jumps:
-                    self.assert_mostly_close(key, ours[key], value, 1e-2, scale)
-                else:
-                    self.assert_close(key, ours[key], value, 1e-3, scale)
+                self.assert_close(key, ours[key], value, 1e-3, scale)
             elif key.startswith("state."):
                 scale = theirs[key.replace(".bias", ".weight")].abs().max().item()
-                if jumps:
-                    self.assert_mostly_close(key, ours[key], value, 1e-3, scale)
-                else:
-                    self.assert_close(key, ours[key], value, 1e-3, scale)
+                self.assert_close(key, ours[key], value, 1e-3, scale)
 
     def test_alexnet_trains_like_torchvision(self):
         self.check("alexnet", 96, dropout=0)
@@ -147,11 +161,10 @@ class Torchvision(unittest.TestCase):
             self.check("vgg16", 48, dropout=0, kernels=False)
 
     def test_vgg16_with_kernels_trains_like_torchvision(self):
-        # Rounding errors turn a few of the hundred thousand maxima of its poolings over.
-        self.check("vgg16", 48, dropout=0, jumps=True)
+        self.check("vgg16", 48, dropout=0)
 
     def test_vgg16_with_batch_normalisation_trains_like_torchvision(self):
-        self.check("vgg16_bn", 64, dropout=0, jumps=True)
+        self.check("vgg16_bn", 64, dropout=0)
 
     def test_resnet18_trains_like_torchvision(self):
         self.check("resnet18", 96)
