@@ -5,10 +5,11 @@ Times are those of the processor: planning is one thread, and other work on the 
 
 import argparse
 import json
-import math
 import resource
 import subprocess
 from pathlib import Path
+
+from plot import plot
 
 ROOT = Path(__file__).resolve().parent.parent
 ADAM = ("--set", "plan.optimizer_state=2")
@@ -42,42 +43,6 @@ def plan(program, arguments):
     return used() - begin, json.loads(done.stdout)
 
 
-def plot(series, path):
-    """Lines on logarithmic axes: {name: [(x, seconds)]}."""
-    width, height, left, bottom = 640, 400, 70, 50
-    points = [point for line in series.values() for point in line]
-    low_x, high_x = min(x for x, _ in points), max(x for x, _ in points)
-    low_y = 10 ** math.floor(math.log10(min(y for _, y in points)))
-    high_y = 10 ** math.ceil(math.log10(max(y for _, y in points)))
-
-    def place(x, y):
-        return (left + (width - left - 150) * math.log(x / low_x) / math.log(high_x / low_x),
-                height - bottom - (height - bottom - 30) * math.log(y / low_y) / math.log(high_y / low_y))
-
-    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-           'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>',
-           '<text x="70" y="18">processor seconds to plan (logarithmic)</text>']
-    y = low_y
-    while y <= high_y * 1.001:
-        _, down = place(low_x, y)
-        svg.append(f'<path d="M{left} {down:.1f} H{width - 150}" stroke="#ddd"/>'
-                   f'<text x="{left - 8}" y="{down + 4:.1f}" text-anchor="end">{y:g}</text>')
-        y *= 10
-    for x in sorted({x for x, _ in points}):
-        across, _ = place(x, low_y)
-        svg.append(f'<text x="{across:.1f}" y="{height - bottom + 18}" text-anchor="middle">{x}</text>')
-    svg.append(f'<text x="{(left + width - 150) / 2}" y="{height - 10}" text-anchor="middle">'
-               'layers, or devices</text>')
-    for colour, (name, line) in zip(("#1f77b4", "#d62728"), series.items()):
-        path_text = " L".join("{:.1f} {:.1f}".format(*place(*point)) for point in line)
-        across, down = place(*line[-1])
-        svg.append(f'<path d="M{path_text}" fill="none" stroke="{colour}" stroke-width="2"/>'
-                   f'<text x="{across + 6:.1f}" y="{down:.1f}" fill="{colour}">{name}</text>')
-        svg += ['<circle cx="{:.1f}" cy="{:.1f}" r="3" fill="{}"/>'.format(*place(*point), colour)
-                for point in line]
-    Path(path).write_text("\n".join(svg + ["</svg>\n"]))
-
-
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--program", default=str(ROOT / "build/bin/renkei"))
@@ -99,7 +64,8 @@ def main():
                                                       count, "--batch", 4096))[0]))
     print("\nlayers on 32 devices: " + ", ".join(f"{x}: {y:.2f} s" for x, y in layers))
     print("devices for 96 layers: " + ", ".join(f"{x}: {y:.2f} s" for x, y in devices))
-    plot({"layers (32 devices)": layers, "devices (96 layers)": devices}, options.plot)
+    plot({"layers (32 devices)": layers, "devices (96 layers)": devices}, options.plot,
+         "processor seconds to plan (logarithmic)", "layers, or devices")
     print(f"plot: {options.plot}")
 
 

@@ -21,14 +21,15 @@ PEER = ROOT / "bench/peers/torch_training.py"
 MODELS = ["mlp", "alexnet", "resnet50", "inception_v3", "vgg16"]
 
 
-def run_renkei(model, batch, options):
+def run_renkei(model, batch, options, settings=()):
     with tempfile.TemporaryDirectory() as directory:
         words = [RENKEI, "train", "--model", model, "--data", "random", "-n", options.ranks, "--threads",
                  options.threads, "--batch-per-device", batch, "--steps", steps_of(model, options),
                  "--json", "--quiet", "--run-dir", f"{directory}/run", "--set", "train.lr=1e-4",
                  "--set", "train.momentum=0.9",
                  # Few enough to be kept: the peer trains on one batch.
-                 "--set", f"data.samples={batch * options.ranks}"]
+                 "--set", f"data.samples={batch * options.ranks}",
+                 *(word for setting in settings for word in ("--set", setting))]
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"renkei failed: {done.stderr.strip()}")

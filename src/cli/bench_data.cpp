@@ -12,6 +12,7 @@
 #include "cli/data_sources.h"
 #include "data/loader/loader_settings.h"
 #include "data/storage/storage_settings.h"
+#include "graph/synthetic.h"
 #include "report/table.h"
 
 namespace renkei::cli {
@@ -20,6 +21,7 @@ namespace {
 struct Flags {
   std::vector<std::string> sources;
   std::string accelerator = "none";
+  std::string network = "resnet50";
   std::string sizes;
   std::string memory_limit;
   int64_t batch = 256, steps = 0, epochs = 2;
@@ -27,22 +29,31 @@ struct Flags {
   bool decode = false;
 };
 
-double seconds_per_sample(const std::string& accelerator, int64_t batch) {
-  if (accelerator == "none") return 0;
+// The work of a network for a sample, over that of ResNet-50, of which the times are known.
+double work_of(const std::string& network) {
+  const auto flops = [](const graph::Graph& graph) {
+    double sum = 0;
+    for (const graph::Op& op : graph.ops) sum += op.flops;
+    return sum;
+  };
+  return flops(graph::named_network(network, {}, 1)) / flops(graph::resnet({}));
+}
+
+double seconds_per_sample(const Flags& flags) {
+  if (flags.accelerator == "none") return 0;
   for (const bench::Accelerator& known : bench::known_accelerators())
-    if (known.name == accelerator) return known.seconds_per_sample;
-  return parse_duration(accelerator) / static_cast<double>(batch);
+    if (known.name == flags.accelerator) return known.seconds_per_sample * work_of(flags.network);
+  return parse_duration(flags.accelerator) / static_cast<double>(flags.batch);
 }
 
 std::vector<bench::DataRow> measure(const Invocation& invocation, const Flags& flags) {
   const Settings& settings = invocation.settings;
-  bench::DataOptions options{
-      .batch = flags.batch,
-      .epochs = flags.epochs,
-      .most_steps = flags.steps,
-      .seconds_per_sample = seconds_per_sample(flags.accelerator, flags.batch),
-      .bare_decoding = flags.decode,
-      .seed = static_cast<uint64_t>(settings.integer("run.seed"))};
+  bench::DataOptions options{.batch = flags.batch,
+                             .epochs = flags.epochs,
+                             .most_steps = flags.steps,
+                             .seconds_per_sample = seconds_per_sample(flags),
+                             .bare_decoding = flags.decode,
+                             .seed = static_cast<uint64_t>(settings.integer("run.seed"))};
   options.transform = {.height = flags.side,
                        .width = flags.side,
                        .crop = data::Crop::random,
@@ -119,16 +130,47 @@ std::string table_of(const std::vector<bench::DataRow>& rows) {
   return table.text();
 }
 
-// What ResNet-50 on each accelerator needs of this data, beside what was measured.
-std::string demand_of(const bench::DataRow& row) {
-  std::string text = "\nResNet-50 on one accelerator needs\n";
+struct Demand {
+  std::string accelerator;
+  double samples_per_second = 0, mb_per_second = 0;
+  double fed = 0;  // accelerators that what was measured keeps busy: beyond that, data limits
+};
+
+// What a network needs of this data on each accelerator, beside what was measured.
+std::vector<Demand> demand_of(const bench::DataRow& row, const std::string& network) {
+  std::vector<Demand> list;
   const double bytes = static_cast<double>(row.dataset_bytes) / static_cast<double>(row.samples);
   for (const bench::Accelerator& accelerator : bench::known_accelerators()) {
-    const double rate = 1 / accelerator.seconds_per_sample;
-    text += fmt::format("  {:<6}{:>6.0f} samples/s  {:>7.1f} MB/s\n", accelerator.name, rate,
-                        rate * bytes / 1e6);
+    const double rate = 1 / (accelerator.seconds_per_sample * work_of(network));
+    list.push_back({.accelerator = accelerator.name,
+                    .samples_per_second = rate,
+                    .mb_per_second = rate * bytes / 1e6,
+                    .fed = row.samples_per_second / rate});
   }
-  return text;
+  return list;
+}
+
+std::string text_of(const std::vector<Demand>& list, const std::string& network) {
+  using report::Align;
+  report::Table table({{network + " needs, on"},
+                       {"samples/s", Align::right},
+                       {"MB/s", Align::right},
+                       {"this feeds", Align::right}});
+  for (const Demand& demand : list)
+    table.add_row({"one " + demand.accelerator, fmt::format("{:.0f}", demand.samples_per_second),
+                   fmt::format("{:.1f}", demand.mb_per_second),
+                   fmt::format("{:.1f} of them", demand.fed)});
+  return "\n" + table.text();
+}
+
+nlohmann::json json_of(const std::vector<Demand>& list) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const Demand& demand : list)
+    json.push_back({{"accelerator", demand.accelerator},
+                    {"samples_per_second", demand.samples_per_second},
+                    {"mb_per_second", demand.mb_per_second},
+                    {"accelerators_fed", demand.fed}});
+  return json;
 }
 
 nlohmann::json json_of(const bench::DataRow& row) {
@@ -158,11 +200,16 @@ int run(Invocation& invocation, const Flags& flags) {
   const std::vector<bench::DataRow> rows = measure(invocation, flags);
   if (!invocation.json) {
     fmt::print("{}", table_of(rows));
-    if (flags.accelerator == "none") fmt::print("{}", demand_of(rows.front()));
+    if (flags.accelerator == "none")
+      fmt::print("{}", text_of(demand_of(rows.front(), flags.network), flags.network));
     return 0;
   }
   nlohmann::json list = nlohmann::json::array();
-  for (const auto& row : rows) list.push_back(json_of(row));
+  for (const auto& row : rows) {
+    list.push_back(json_of(row));
+    // An accelerator that waits does not show how fast data could come.
+    if (flags.accelerator == "none") list.back()["demand"] = json_of(demand_of(row, flags.network));
+  }
   fmt::print("{}\n", nlohmann::json{{"command", invocation.command},
                                     {"version", kVersion},
                                     {"ranks", 1},
@@ -185,9 +232,15 @@ Command make_bench_data_command() {
                 arguments.option("sources", flags->sources, "data sets of images").required();
                 arguments
                     .option("--accelerator", flags->accelerator,
-                            "emulate ResNet-50 on a v100, a100 or h100, or a time per batch; "
+                            "emulate a v100, a100 or h100, or a time per batch; "
                             "none takes batches as they come")
                     .show_default();
+                arguments
+                    .option("--network", flags->network,
+                            "whose computing is emulated; the time of others than resnet50 follows "
+                            "from their work")
+                    .show_default()
+                    .one_of(graph::network_names());
                 arguments.option("--batch", flags->batch, "samples in a batch")
                     .show_default()
                     .range(int64_t{1}, int64_t{1} << 20);

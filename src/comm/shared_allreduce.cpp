@@ -21,6 +21,9 @@ constexpr size_t kSkewBytes = 17 * 64;
 
 constexpr size_t kLineBytes = 64;
 constexpr size_t kPageBytes = 4096;
+// Buffers that do not fit the caches are passed in blocks, in turns from the front and from the
+// back: what was passed last is still there the next time.
+constexpr size_t kBlockBytes = 256 << 10;
 // A shared buffer needs no copying, so that its two barriers soon cost less than every rank
 // reducing everything.
 constexpr size_t kSmallSharedBytes = 512;
@@ -166,15 +169,22 @@ void SharedMemory::allreduce_shared(Buffer buffer, const Location& location,
                                     const Operation& operation, const Call& call) {
   barrier_->enter(operation, call);
   const Range mine = line_chunk(buffer, local_size(), local_rank());
-  const Buffer chunk = buffer.part(mine.begin, mine.size());
-  const size_t offset = location.offset + mine.begin * size_of(buffer.dtype);
-  std::vector<std::byte*> others;
-  for (int local = 0; local < local_size(); ++local) {
-    std::byte* const theirs = location.allocation->parts[static_cast<size_t>(local)] + offset;
-    sources_[static_cast<size_t>(local)] = theirs;
-    if (local != local_rank()) others.push_back(theirs);
+  const size_t block = kBlockBytes / size_of(buffer.dtype);
+  const size_t blocks = (mine.size() + block - 1) / block;
+  std::vector<std::byte*> others(sources_.size() - 1);
+  for (size_t k = 0; k < blocks; ++k) {
+    const size_t begin = mine.begin + (backwards_ ? blocks - 1 - k : k) * block;
+    const Buffer part = buffer.part(begin, std::min(block, mine.end - begin));
+    const size_t offset = location.offset + begin * size_of(buffer.dtype);
+    size_t other = 0;
+    for (int local = 0; local < local_size(); ++local) {
+      std::byte* const theirs = location.allocation->parts[static_cast<size_t>(local)] + offset;
+      sources_[static_cast<size_t>(local)] = theirs;
+      if (local != local_rank()) others[other++] = theirs;
+    }
+    reduce_and_spread(part, others, sources_, operation.reduction);
   }
-  reduce_and_spread(chunk, others, sources_, operation.reduction);
+  backwards_ = !backwards_;
   barrier_->arrive_and_wait(call);
 }
 

@@ -98,6 +98,7 @@ class SharedMemory {
   std::vector<std::shared_ptr<SharedRegion>> common_;  // from allocate_once()
   std::vector<const std::byte*> sources_;              // scratch of one rank's reductions
   size_t result_bytes_ = 0;                            // of a result slot
+  bool backwards_ = false;                             // the next pass over a shared buffer
   size_t turn_ = 0;  // pieces and ends of private buffers so far, over all operations
 };
 

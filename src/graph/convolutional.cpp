@@ -130,6 +130,44 @@ Graph resnet(const ResnetOptions& o) {
   return builder.finish(builder.cross_entropy(x, target, o.classes));
 }
 
+namespace {
+
+// The dense layers that AlexNet and VGG end with, and the loss.
+Graph with_classifier(Builder& builder, ValueIndex x, int64_t in, ValueIndex target) {
+  for (const int64_t out : {4096, 4096, 1000}) {
+    x = builder.linear(fmt::format("classifier{}", in), x, 1, in, out);
+    if (out != 1000) x = builder.pointwise("classifier.relu", "relu", {x}, out, true);
+    in = out;
+  }
+  return builder.finish(builder.cross_entropy(x, target, 1000));
+}
+
+}  // namespace
+
+Graph alexnet(int64_t batch) {
+  Builder builder("alexnet", batch);
+  ValueIndex x = builder.input("image", 3 * 224 * 224);
+  const ValueIndex target = builder.input("target", 1);
+  struct Layer {
+    int64_t channels, taps, pixels, pooled;
+  };
+  int64_t in = 3, number = 1;
+  for (const Layer& layer : {Layer{64, 121, 55, 27}, Layer{192, 25, 27, 13}, Layer{384, 9, 13, 0},
+                             Layer{256, 9, 13, 0}, Layer{256, 9, 13, 6}}) {
+    x = builder.conv(x, {.name = fmt::format("conv{}", number),
+                         .in = in,
+                         .out = layer.channels,
+                         .taps = layer.taps,
+                         .pixels = layer.pixels,
+                         .norm = false});
+    in = layer.channels;
+    if (layer.pooled > 0)
+      x = builder.pool(fmt::format("pool{}", number), x, in * layer.pooled * layer.pooled, 9);
+    ++number;
+  }
+  return with_classifier(builder, x, in * 6 * 6, target);
+}
+
 Graph vgg16(int64_t batch) {
   Builder builder("vgg16", batch);
   ValueIndex x = builder.input("image", 3 * 224 * 224);
@@ -150,13 +188,7 @@ Graph vgg16(int64_t batch) {
     pixels /= 2;
     x = builder.pool(fmt::format("pool{}", group + 1), x, channels * pixels * pixels, 4);
   }
-  int64_t in = channels * pixels * pixels;
-  for (const int64_t out : {4096, 4096, 1000}) {
-    x = builder.linear(fmt::format("classifier{}", in), x, 1, in, out);
-    if (out != 1000) x = builder.pointwise("classifier.relu", "relu", {x}, out, true);
-    in = out;
-  }
-  return builder.finish(builder.cross_entropy(x, target, 1000));
+  return with_classifier(builder, x, channels * pixels * pixels, target);
 }
 
 Graph inception_v3(int64_t batch) {

@@ -69,7 +69,7 @@ Graph random_graph(const RandomGraphOptions& options, Random& random) {
 }
 
 std::vector<std::string> network_names() {
-  return {"bert", "inception_v3", "mlp", "resnet50", "resnet101", "resnet152", "vgg16"};
+  return {"alexnet", "bert", "inception_v3", "mlp", "resnet50", "resnet101", "resnet152", "vgg16"};
 }
 
 Graph named_network(const std::string& name, const std::vector<NamedDimension>& dimensions,
@@ -98,6 +98,8 @@ Graph named_network(const std::string& name, const std::vector<NamedDimension>& 
     graph = resnet(options);
   } else if (name == "inception_v3") {
     graph = inception_v3(batch);
+  } else if (name == "alexnet") {
+    graph = alexnet(batch);
   } else if (name == "vgg16") {
     graph = vgg16(batch);
   }

@@ -36,6 +36,9 @@ struct ResnetOptions {
 };
 Graph resnet(const ResnetOptions& options);
 
+// AlexNet, as torchvision has it (Krizhevsky, 2014).
+Graph alexnet(int64_t batch);
+
 // VGG with 16 layers (Simonyan and Zisserman, 2014): a chain with most parameters at its end.
 Graph vgg16(int64_t batch);
 
@@ -55,8 +58,8 @@ struct RandomGraphOptions {
 Graph random_graph(const RandomGraphOptions& options, Random& random);
 
 // A network by name and "key=value" dimensions: bert (layers, hidden, sequence, …), resnet50,
-// resnet101, resnet152 (widen, image), inception_v3, vgg16, mlp (layers, hidden). Usage Error for
-// others.
+// resnet101, resnet152 (widen, image), alexnet, inception_v3, vgg16, mlp (layers, hidden). Usage
+// Error for others.
 struct NamedDimension {
   std::string key;
   int64_t value;

@@ -158,6 +158,8 @@ Tensor convolution_shape_only(const Tensor& input, const Tensor& weight,
                               const c10::optional<Tensor>&, at::IntArrayRef stride,
                               at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                               at::IntArrayRef output_padding, int64_t groups) {
+  TORCH_CHECK(input.dim() == weight.dim() &&
+              input.size(1) == (transposed ? weight.size(0) : weight.size(1) * groups));
   std::vector<int64_t> shape{input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
   for (int64_t d = 2; d < input.dim(); ++d) {
     const auto at = [&](at::IntArrayRef all) {

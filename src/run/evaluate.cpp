@@ -15,6 +15,7 @@ Evaluation evaluate(model::Network& network, model::Objective objective,
   const comm::Transport& transport = communicator.transport();
   network.eval();
   loader_options.epochs = 1;
+  loader_options.peers = nullptr;  // they keep the samples of training
   BatchLoader loader(dataset,
                      data::Sampler({.count = dataset.count(),
                                     .global_batch = samples_at_once * transport.size(),

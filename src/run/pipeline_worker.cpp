@@ -292,6 +292,7 @@ Evaluation PipelineWorker::evaluate(const comm::Call& call) {
   const Lanes& lanes = *evaluation_lanes_;
   data::LoaderOptions loading = options_.loader;
   loading.epochs = 1;
+  loading.peers = nullptr;  // they keep the samples of training
   data::SamplerOptions sampling = lanes.sampler().options();
   sampling.ranks = static_cast<int>(stages_.front().ranks.size());
   BatchLoader loader(*job_.held_out, data::Sampler(sampling), loading);

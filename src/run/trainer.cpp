@@ -7,6 +7,7 @@
 #include "run/memory_count.h"
 #include "run/pipeline_worker.h"
 #include "run/step_executor.h"
+#include "stage/message_cache.h"
 
 namespace renkei::run {
 namespace {
@@ -44,6 +45,12 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
   TrainOptions options = given;
   options.steps = steps;
   options.loader.epochs = result.epochs;
+
+  std::unique_ptr<data::PeerCache> peers;
+  if (options.loader.share_cache && job.communicator.transport().size() > 1) {
+    peers = stage::make_message_cache(job.communicator.transport(), options.timeout_seconds);
+    options.loader.peers = peers.get();
+  }
 
   MemoryCount memory;
   const std::unique_ptr<Worker> worker = make_worker(job, options);

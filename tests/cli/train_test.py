@@ -83,6 +83,13 @@ class Train(Case):
         self.assertLess(result["loss"]["last"], result["loss"]["first"])
         self.assertGreater(result["accuracy"], 0.25, "chance is 0.1")
 
+    def test_ranks_that_keep_samples_for_each_other_train_the_same(self):
+        self.run_json("data", "synth", "shapes", "--shards", "--images", 300, "--test-images", 50)
+        losses = [self.run_json("train", "--data", "shapes", "--set", "data.augment=crop", "--batch", 30,
+                                "--epochs", 3, "-n", 3, "--set", f"data.share_cache={shared}")["loss"]
+                  for shared in ("true", "false")]
+        self.assertEqual(*losses)
+
     def test_people_get_a_banner_progress_and_a_table(self):
         done = self.run_renkei(*MLP, "--steps", 5, "--micro-batches", 2, "-n", 2)
         self.assertEqual(done.returncode, 0, done.stderr)

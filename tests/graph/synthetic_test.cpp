@@ -19,6 +19,7 @@ TEST(Synthetic, NetworksHaveTheParametersOfTheOriginals) {
   EXPECT_EQ(trainable_count(resnet({})), 25'557'032);
   EXPECT_EQ(trainable_count(resnet({.blocks = {3, 8, 36, 3}})), 60'192'808);
   EXPECT_EQ(trainable_count(vgg16(1)), 138'357'544 - 4224);  // its convolutions have no bias here
+  EXPECT_EQ(trainable_count(alexnet(1)), 61'100'840 - 1152);
   EXPECT_EQ(trainable_count(inception_v3(1)), 23'834'568);
   EXPECT_EQ(trainable_count(mlp(512, 10, 1)), 2'626'560);
   const double bert =
@@ -30,6 +31,9 @@ TEST(Synthetic, NetworksHaveTheWorkOfTheOriginals) {
   double flops = 0;
   for (const Op& op : resnet({}).ops) flops += op.flops;
   EXPECT_NEAR(flops, 2 * 4.1e9, 0.1e9);  // 4.1 G multiply-adds for an image
+  flops = 0;
+  for (const Op& op : alexnet(1).ops) flops += op.flops;
+  EXPECT_NEAR(flops, 2 * 0.71e9, 0.02e9);
 }
 
 TEST(Synthetic, RandomGraphsAreTheSameForTheSameSeed) {

@@ -73,21 +73,22 @@ std::shared_ptr<const std::string> DiskCache::find(int64_t sample) const {
   return bytes;
 }
 
-void DiskCache::offer(int64_t sample, const std::string& bytes) {
+bool DiskCache::offer(int64_t sample, const std::string& bytes) {
   const auto index = static_cast<size_t>(sample);
   const auto length = static_cast<int64_t>(bytes.size());
-  if (is_full_) return;
+  if (is_full_) return false;
   {
     const std::lock_guard lock(locks_[index % kLocks]);
-    if (places_[index].offset >= 0) return;
+    if (places_[index].offset >= 0) return true;
   }
   const int64_t offset = end_.fetch_add(length);
   if (offset + length > limit_bytes_ || !write_all(descriptor_, bytes, offset)) {
     is_full_ = true;
-    return;
+    return false;
   }
   const std::lock_guard lock(locks_[index % kLocks]);
   places_[index] = {offset, length, Checksum().add(bytes).value()};
+  return true;
 }
 
 }  // namespace renkei::data

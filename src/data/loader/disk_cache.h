@@ -21,7 +21,8 @@ class DiskCache {
   DiskCache(const DiskCache&) = delete;
 
   std::shared_ptr<const std::string> find(int64_t sample) const;
-  void offer(int64_t sample, const std::string& bytes);
+  // Whether it is there afterwards.
+  bool offer(int64_t sample, const std::string& bytes);
 
   int64_t bytes() const { return std::min(end_.load(), limit_bytes_); }
 

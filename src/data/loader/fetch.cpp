@@ -77,7 +77,13 @@ void fetch(const Source& source, SampleCache& cache, std::span<FetchTask> tasks,
   std::vector<FetchTask*> missing;
   std::vector<Location> places;
   for (FetchTask& task : tasks) {
-    task.result.bytes = cache.find(task.sample);
+    try {
+      task.result.bytes = cache.find(task.sample);
+    } catch (...) {  // a peer that does not answer
+      task.result.error = std::current_exception();
+      done(task);
+      continue;
+    }
     task.result.from_cache = task.result.bytes != nullptr;
     if (!task.result.from_cache && task.where.file >= 0) {
       missing.push_back(&task);

@@ -13,6 +13,7 @@
 #include "base/philox.h"
 #include "base/units.h"
 #include "data/loader/fetch.h"
+#include "data/loader/peer_cache.h"
 
 namespace renkei::data {
 namespace {
@@ -105,7 +106,8 @@ struct Loader::State {
         sampler(the_sampler),
         options(the_options),
         budget(divide_memory(dataset, sampler, options)),
-        cache(dataset.count(), budget.cache_bytes, make_disk_cache(dataset, options)) {
+        cache(dataset.count(), budget.cache_bytes, make_disk_cache(dataset, options),
+              dataset.source() ? options.peers : nullptr) {
     for (int64_t i = 0; i < budget.batches; ++i) free_buffers.push_back(std::make_unique<Buffer>());
   }
 
@@ -343,6 +345,7 @@ Loader::Loader(const Dataset& dataset, const Sampler& sampler, const LoaderOptio
     state.threads.emplace_back([&state] { state.decode(); });
   for (int i = 0; dataset.source() && i < options.readers; ++i)
     state.threads.emplace_back([&state] { state.read(); });
+  if (dataset.source() && options.peers) options.peers->serve(state.cache);
 }
 
 Loader::~Loader() {
@@ -353,6 +356,7 @@ Loader::~Loader() {
   state_->changed_for_readers.notify_all();
   state_->changed_for_decoders.notify_all();
   state_->threads.clear();
+  if (state_->source() && state_->options.peers) state_->options.peers->stop();
   // Batches give their memory back to the state, which must still be whole.
   const auto batches = std::move(state_->batches);
 }

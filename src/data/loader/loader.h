@@ -25,6 +25,8 @@
 
 namespace renkei::data {
 
+class PeerCache;
+
 enum class BadSamples { stop, skip };
 
 struct LoaderOptions {
@@ -40,6 +42,8 @@ struct LoaderOptions {
   double timeout_seconds = 300;               // for one batch; storage may hang
   int64_t epochs = 0;                         // nothing is read ahead beyond; 0: without end
   int64_t run = 1;                            // for the sampler: neighbours that stay together
+  bool share_cache = false;                   // ranks keep samples for each other,
+  PeerCache* peers = nullptr;                 // by way of this
 };
 
 struct LoadedBatch {

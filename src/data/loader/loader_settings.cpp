@@ -28,6 +28,12 @@ void declare_loader_settings(Settings& settings) {
                     .kind = SettingKind::text,
                     .default_value = "auto",
                     .help = "where that is: a directory of fast storage; auto: TMPDIR or /tmp"});
+  settings.declare({.name = "data.share_cache",
+                    .kind = SettingKind::boolean,
+                    .default_value = "false",
+                    .help = "ranks keep samples for each other, each its part, in memory and on "
+                            "disk; for data larger than the cache of one rank, on storage that is "
+                            "slower than the network"});
   settings.declare({.name = "data.threads",
                     .kind = SettingKind::integer,
                     .default_value = "auto",
@@ -73,7 +79,8 @@ LoaderOptions loader_options(const Settings& settings, int rank) {
               settings.is_auto("data.cache_directory") ? "" : settings.text("data.cache_directory"),
           .bad_samples = skip ? BadSamples::skip : BadSamples::stop,
           .seed = static_cast<uint64_t>(settings.integer("run.seed")),
-          .run = settings.text("data.order") == "shard" ? settings.integer("data.run") : 1};
+          .run = settings.text("data.order") == "shard" ? settings.integer("data.run") : 1,
+          .share_cache = settings.boolean("data.share_cache")};
 }
 
 }  // namespace renkei::data

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/loader/disk_cache.h"
+#include "data/loader/peer_cache.h"
 
 namespace renkei::data {
 
@@ -18,12 +19,19 @@ namespace renkei::data {
 // this cache serves half of the reads, LRU about one in seven.
 class SampleCache {
  public:
-  // What does not fit into memory goes to the disk, where there is one to go to.
-  SampleCache(int64_t samples, int64_t limit_bytes, std::unique_ptr<DiskCache> disk = nullptr);
+  // What does not fit into memory goes to the disk, where there is one to go to. With peers, what
+  // another rank keeps is asked of it and given to it.
+  SampleCache(int64_t samples, int64_t limit_bytes, std::unique_ptr<DiskCache> disk = nullptr,
+              PeerCache* peers = nullptr);
 
   std::shared_ptr<const std::string> find(int64_t sample) const;
   // Keeps it if there is room. The first one for a sample stays.
   void offer(int64_t sample, const std::shared_ptr<const std::string>& bytes);
+
+  // Both on this rank only.
+  std::shared_ptr<const std::string> find_here(int64_t sample) const;
+  void keep(int64_t sample, const std::shared_ptr<const std::string>& bytes);
+  bool has_room() const { return has_room_; }  // or else the last one did not fit
 
   int64_t bytes() const { return bytes_; }  // of memory
 
@@ -37,6 +45,8 @@ class SampleCache {
   std::vector<std::shared_ptr<const std::string>> kept_;  // empty if the limit is 0
   mutable std::vector<std::mutex> locks_{kLocks};
   std::unique_ptr<DiskCache> disk_;
+  PeerCache* peers_;
+  std::atomic<bool> has_room_ = true;
 };
 
 }  // namespace renkei::data
