@@ -27,7 +27,7 @@ constexpr int kMostReplacements = 100;
 
 struct Step {
   int64_t epoch = 0, step = 0;
-  auto operator<=>(const Step&) const = default;
+  auto operator<=>(const Step&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct Buffer {
