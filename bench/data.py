@@ -148,7 +148,7 @@ def study_size(options, directory):
     pack(options, directory / "folder", directory / "shards", "--raw", 1)
     shutil.rmtree(directory / "folder")
     sizes = f"{options.memory // 4}MiB:{options.memory * 4}MiB:*2"
-    batch = 64
+    batch = 32
 
     def sweep(accelerator, sizes):
         return bench(options, directory / "shards", "--batch", batch, "--memory-limit",
@@ -192,7 +192,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=4, help="of a run of torchvision")
     parser.add_argument("--workers", default="1,2,3", help="of torchvision; the best one counts")
-    parser.add_argument("--memory", type=int, default=256, help="MiB, of the loader in the study of sizes")
+    parser.add_argument("--memory", type=int, default=512, help="MiB, of the loader in the study of sizes")
     parser.add_argument("--plot", default=str(ROOT / "docs/data-size.svg"))
     parser.add_argument("--renkei", type=Path, default=RENKEI)
     options = parser.parse_args()

@@ -80,26 +80,31 @@ struct Timing {
   std::vector<double> waits;
 };
 
-// One epoch; its first batch is there when the clock starts.
+// One epoch; its first batch is there when the clock starts. Like a training loop, this takes the
+// next batch while the accelerator computes with the one before.
 Timing run_epoch(data::Loader& loader, int64_t epoch, int64_t steps, double seconds_per_sample) {
   Timing timing;
   auto batch = loader.load(epoch, 0);
   const double begin = now_seconds();
-  for (int64_t step = 0; step < steps; ++step) {
-    if (step > 0) {
-      const double asked = now_seconds();
-      batch.reset();
-      batch = loader.load(epoch, step);
-      timing.waits.push_back(now_seconds() - asked);
-      timing.samples += batch->samples;
-    }
-    const double compute = seconds_per_sample * static_cast<double>(batch->samples);
-    if (compute > 0) sleep_for(compute);
-    timing.compute_seconds += compute;
+  const auto compute = [&] {
+    const double seconds = seconds_per_sample * static_cast<double>(batch->samples);
+    timing.compute_seconds += seconds;
+    return seconds;
+  };
+  // Nobody waited for it, so it counts only where it is computed with.
+  if (seconds_per_sample > 0) timing.samples = batch->samples;
+  double idle_at = begin + compute();  // when the accelerator will have nothing to do
+  for (int64_t step = 1; step < steps; ++step) {
+    if (seconds_per_sample <= 0) batch.reset();
+    auto next = loader.load(epoch, step);
+    const double arrived = now_seconds();
+    timing.waits.push_back(std::max(0.0, arrived - idle_at));
+    sleep_for(idle_at - arrived);
+    batch = std::move(next);
+    timing.samples += batch->samples;
+    idle_at = std::max(arrived, idle_at) + compute();
   }
-  // The first batch was not waited for, so it does not count; its computation does, unless there is
-  // none to hide behind.
-  timing.seconds = now_seconds() - begin;
+  timing.seconds = idle_at - begin;
   std::ranges::sort(timing.waits);
   return timing;
 }

@@ -1,6 +1,7 @@
 #include "cli/train_plan.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -8,7 +9,6 @@
 #include "base/json_fields.h"
 #include "base/units.h"
 #include "cli/no_plan.h"
-#include "cluster/cores.h"
 #include "cluster/local_machine.h"
 #include "optim/settings.h"
 #include "plan/plan_file.h"
@@ -24,25 +24,44 @@ namespace {
 // Measured for micro-batches of at most so many samples: larger ones take long and tell no more.
 constexpr int64_t kMostSamples = 16;
 
+graph::Graph measure_ops(const PlanInputs& inputs, int64_t batch, double slowdown,
+                         report::Progress* progress) {
+  run::OpCostOptions costs{.samples = std::clamp<int64_t>(
+                               batch / inputs.communicator.transport().size(), 2, kMostSamples),
+                           .slowdown = slowdown};
+  if (progress)
+    costs.progress = [=](int64_t done, int64_t total) {
+      progress->update({.label = "measuring ops", .done = done, .total = total});
+    };
+  return run::measured_graph(inputs.network, inputs.objective, inputs.data, costs);
+}
+
+// Beside rank 0 the other cores of its host do the same, because in training they will: ops are
+// slower when all cores want the memory. What is wrong with the network, rank 0 will say.
+void keep_company(const PlanInputs& inputs, int64_t batch) {
+  const comm::Transport& transport = inputs.communicator.transport();
+  const std::vector<int> local = comm::local_ranks(transport);
+  const auto place = std::ranges::find(local, transport.rank()) - local.begin();
+  if (local[0] != 0 || (place + 1) * inputs.threads > sysconf(_SC_NPROCESSORS_ONLN)) return;
+  try {
+    measure_ops(inputs, batch, 1, nullptr);
+  } catch (const Error&) {
+  }
+}
+
 plan::Problem make_problem(const Settings& settings, const PlanInputs& inputs, int64_t batch,
-                           report::Progress* progress) {
+                           const cluster::MachineSpeed& speed, report::Progress* progress) {
   comm::Transport& transport = inputs.communicator.transport();
   const auto local = static_cast<int>(comm::local_ranks(transport).size());
   const int hosts = inputs.communicator.cost_model().hosts;
-  const cluster::MachineSpeed speed = cluster::measure_machine();
   plan::Problem problem{.machine = local_machine(speed, local), .use_all_devices = true};
   if (hosts > 1) {
     problem.machine.nodes[0].count = hosts;
     problem.machine.interconnect.link = inputs.communicator.cost_model().between;
   }
-  run::OpCostOptions costs{
-      .samples = std::clamp<int64_t>(batch / transport.size(), 2, kMostSamples),
-      .slowdown = std::max(1.0, static_cast<double>(local * inputs.threads) / speed.cores)};
-  if (progress)
-    costs.progress = [&](int64_t done, int64_t total) {
-      progress->update({.label = "measuring ops", .done = done, .total = total});
-    };
-  problem.graph = run::measured_graph(inputs.network, inputs.objective, inputs.data, costs);
+  problem.graph = measure_ops(
+      inputs, batch, std::max(1.0, static_cast<double>(local * inputs.threads) / speed.cores),
+      progress);
   problem.devices = places(problem.machine, transport.size());
   problem.batch = batch;
   problem.memory_bytes = settings.size_unless_auto("train.device_memory").value_or(0);
@@ -51,11 +70,12 @@ plan::Problem make_problem(const Settings& settings, const PlanInputs& inputs, i
   return problem;
 }
 
-ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64_t batch) {
+ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64_t batch,
+                       const cluster::MachineSpeed& speed) {
   std::optional<report::Progress> progress;
   if (!inputs.quiet) progress.emplace(report::progress_on_stderr());
   const plan::Problem problem =
-      make_problem(settings, inputs, batch, progress ? &*progress : nullptr);
+      make_problem(settings, inputs, batch, speed, progress ? &*progress : nullptr);
   const schedule::ScheduledSteps steps;
   const plan::Objective objective(problem, steps);
   plan::SearchOptions options = plan::search_options(settings);
@@ -152,7 +172,13 @@ ChosenPlan choose_plan(const Settings& settings, const PlanInputs& inputs) {
                         .timeout_seconds = 600 + settings.seconds("plan.time_limit") +
                                            settings.seconds("comm.timeout")};
   std::string text;
-  if (transport.rank() == 0) text = to_text(search_plan(settings, inputs, expected.batch.global));
+  cluster::MachineSpeed speed;
+  if (transport.rank() == 0) speed = cluster::measure_machine();
+  inputs.communicator.barrier(call);
+  if (transport.rank() == 0)
+    text = to_text(search_plan(settings, inputs, expected.batch.global, speed));
+  else
+    keep_company(inputs, expected.batch.global);
   auto length = static_cast<int64_t>(text.size());
   inputs.communicator.broadcast(comm::Buffer(std::span(&length, 1)), 0, call);
   text.resize(static_cast<size_t>(length));
