@@ -37,9 +37,13 @@ def plot(series, path, title, x_label, logarithmic=True):
         _, down = place(low_x, mark)
         svg.append(f'<path d="M{LEFT} {down:.1f} H{WIDTH - RIGHT}" stroke="#ddd"/>'
                    f'<text x="{LEFT - 8}" y="{down + 4:.1f}" text-anchor="end">{mark:g}</text>')
+    last = -math.inf
     for x in sorted({x for x, _ in points}):
         across, _ = place(x, high_y)
-        svg.append(f'<text x="{across:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{x:g}</text>')
+        if across < last + 30:  # the numbers would overlap
+            continue
+        last = across
+        svg.append(f'<text x="{across:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{round(x, 2):g}</text>')
     svg.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 10}" text-anchor="middle">'
                f'{x_label}</text>')
     for colour, (name, line) in zip(COLOURS, series.items()):
