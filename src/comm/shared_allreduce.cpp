@@ -1,5 +1,6 @@
 #include "comm/shared_allreduce.h"
 
+#include <hwy/cache_control.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -44,8 +45,19 @@ Range line_chunk(const Buffer& buffer, int ranks, int r) {
   return {element(lines.begin), element(lines.end)};
 }
 
+// In short steps: the C library copies long pieces with one instruction for all of it, or past the
+// caches, which takes 3 to 5 times as long where another core has the memory in its cache.
 void copy_bytes(std::byte* into, const std::byte* from, size_t bytes) {
-  if (bytes > 0) std::memcpy(into, from, bytes);
+  constexpr size_t kStep = 256, kAhead = 1024;
+  size_t at = 0;
+  for (; at + kStep <= bytes; at += kStep) {
+    for (size_t line = at + kAhead; line < at + kAhead + kStep; line += kLineBytes) {
+      hwy::Prefetch(from + line);
+      hwy::Prefetch(into + line);
+    }
+    std::memcpy(into + at, from + at, kStep);
+  }
+  if (at < bytes) std::memcpy(into + at, from + at, bytes - at);
 }
 
 }  // namespace
