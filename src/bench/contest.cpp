@@ -1,6 +1,8 @@
 #include "bench/contest.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "base/clock.h"
 #include "timeline/recorder.h"
@@ -23,9 +25,11 @@ double slowest(Communicator& communicator, double seconds, const Call& call) {
 }
 
 // Seconds of one repetition; that of the slowest rank. The contestant before may have left threads
-// that are still busy and caches full of its own, so each begins with a few runs for itself.
+// that are still busy and caches full of its own, so each begins with a pause and a few runs for
+// itself.
 double time_once(Communicator& communicator, const Contestant& contestant, int repetitions,
                  const Call& call) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
   for (int i = 0; i < std::clamp(repetitions / 4, 1, 20); ++i) contestant.run();
   communicator.barrier(call);
   const double begin = now_seconds();
