@@ -157,7 +157,8 @@ DataRow measure_data(const DataOptions& options) {
   row.samples_per_second = static_cast<double>(timing.samples) / timing.seconds;
   row.mb_per_second = row.samples_per_second * static_cast<double>(row.dataset_bytes) /
                       static_cast<double>(row.samples) / 1e6;
-  if (options.seconds_per_sample > 0) row.utilisation = timing.compute_seconds / timing.seconds;
+  if (options.seconds_per_sample > 0)  // more than 1 only by rounding
+    row.utilisation = std::min(1.0, timing.compute_seconds / timing.seconds);
   row.opens = storage->counters().opens - opens;
   const auto bytes_used = static_cast<double>(loader.statistics().bytes - used);
   row.read_amplification =
