@@ -147,6 +147,11 @@ DataRow measure_data(const DataOptions& options) {
   const int64_t steps = options.most_steps > 0
                             ? std::min(options.most_steps, sampler.steps_per_epoch())
                             : sampler.steps_per_epoch();
+  if (steps < 2 && options.seconds_per_sample <= 0)
+    throw Error(ErrorCode::usage,
+                fmt::format("{} samples are one batch, and the wait for the first is not measured",
+                            row.samples),
+                "choose a smaller --batch");
   for (int64_t epoch = 0; epoch + 1 < options.epochs; ++epoch)
     run_epoch(loader, epoch, sampler.steps_per_epoch(), 0);
 

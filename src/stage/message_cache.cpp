@@ -1,8 +1,5 @@
 #include "stage/message_cache.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -92,9 +89,14 @@ class MessageCache : public data::PeerCache {
   void stop() override {
     if (!server_.joinable()) return;
     if (std::uncaught_exceptions() > 0) return stop_serving_at_once();
-    Ask end{.kind = Ask::end};
-    for (int rank = 0; rank < transport_.size(); ++rank)
-      if (rank != transport_.rank()) complete(transport_.send(rank, bytes_of(end), kAskTag), rank);
+    try {
+      Ask end{.kind = Ask::end};
+      for (int rank = 0; rank < transport_.size(); ++rank)
+        if (rank != transport_.rank())
+          complete(transport_.send(rank, bytes_of(end), kAskTag), rank);
+    } catch (const Error&) {  // a peer is gone: whoever waits for it says so
+      return stop_serving_at_once();
+    }
     server_.join();
   }
 

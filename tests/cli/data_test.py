@@ -192,6 +192,10 @@ class Data(Case):
         self.assertLess(rows[0]["samples"], rows[2]["samples"])
         self.assert_fails(2, "less than the 1 GiB of the sweep", "--sizes", "bench", "data",
                           "shards", "--sizes", "1GiB", "--quiet")
+        self.assert_fails(2, "200 samples are one batch", "--batch", "bench", "data", "shards", "--quiet")
+        demand = self.run_json("bench", "data", "shards", *flags, "--network", "vgg16")["rows"][0]["demand"]
+        self.assertEqual([need["accelerator"] for need in demand], ["v100", "a100", "h100"])
+        self.assertLess(demand[0]["samples_per_second"], 64 / 0.195 / 3)  # vgg16 works more than resnet50
 
     def test_what_is_no_data_set_is_one_sentence(self):
         (self.path / "empty").mkdir()

@@ -22,7 +22,7 @@ class PeerCache {
 
   // From now on, the others get their samples from this cache.
   virtual void serve(SampleCache& cache) = 0;
-  // Waits until no rank needs any: all come here.
+  // Waits until no rank needs any: all come here. Does not throw.
   virtual void stop() = 0;
 };
 

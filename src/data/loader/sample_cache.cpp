@@ -47,7 +47,7 @@ bool SampleCache::keep_in_memory(int64_t sample, const std::shared_ptr<const std
 
 void SampleCache::keep(int64_t sample, const std::shared_ptr<const std::string>& bytes) {
   if (keep_in_memory(sample, bytes)) return;
-  has_room_ = disk_ && disk_->offer(sample, *bytes);
+  if (!disk_ || !disk_->offer(sample, *bytes)) has_room_ = false;
 }
 
 }  // namespace renkei::data

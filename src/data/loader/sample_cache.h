@@ -31,7 +31,8 @@ class SampleCache {
   // Both on this rank only.
   std::shared_ptr<const std::string> find_here(int64_t sample) const;
   void keep(int64_t sample, const std::shared_ptr<const std::string>& bytes);
-  bool has_room() const { return has_room_; }  // or else the last one did not fit
+  // Not any more, once a sample found no place in memory nor on disk.
+  bool has_room() const { return has_room_; }
 
   int64_t bytes() const { return bytes_; }  // of memory
 
