@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Our allreduce against every peer on this machine, in rounds: each round runs renkei with the
 linked MPI library's algorithms and Gloo in the same processes, over ob1 and over UCX, then MPICH's
-and torch.distributed's programs. Prints medians over the rounds, ours / best peer.
+and torch.distributed's programs. Prints medians over the rounds, best peer / ours; for private buffers,
+the best of what the peers choose by themselves / ours.
 
 usage: bench/collectives.py [--ranks 2] [--rounds 3] [--sizes 4KiB:256MiB:*4]
 """
@@ -63,7 +64,7 @@ def main():
                 for row in run_renkei(options.ranks, options.sizes, pml):
                     column = times[row["size_bytes"]]
                     column[f"ours {row['buffers']}"].append(row["time_us"])
-                    column["bound"].append(row["bound_us"])
+                    column[f"bound {row['buffers']}"].append(row["bound_us"])
                     for peer, us in row["peers"].items():
                         column[peer if peer.startswith("gloo") else f"openmpi-{pml} {peer}"].append(us)
             sizes = sorted(times)
@@ -72,18 +73,20 @@ def main():
                 for size, us in result.items():
                     times[size][peer].append(us)
 
-    print(f"{options.ranks} ranks, microseconds, medians of {options.rounds} rounds")
-    print(f"{'size':>10} {'shared':>10} {'private':>10} {'bound':>10}  {'best peer':<28} {'us':>10} "
-          f"{'shared ×':>9} {'private ×':>9} {'of bound':>8} {'torch ×':>8}")
+    print(f"{options.ranks} ranks, microseconds, medians of {options.rounds} rounds; bound: of once; default: of "
+          "what the peers choose by themselves")
+    print(f"{'size':>10} {'once':>9} {'shared':>9} {'private':>9} {'bound':>9}  {'best peer':<30} {'us':>9} "
+          f"{'default':>9} {'once ×':>7} {'shared ×':>8} {'private ×':>9} {'of bound':>8} {'torch ×':>8}")
     for size in sorted(times):
         median = {name: statistics.median(values) for name, values in times[size].items()}
         peers = {name: us for name, us in median.items() if not name.startswith(("ours", "bound"))}
         best = min(peers, key=peers.get)
-        ours = median["ours shared"]
-        print(f"{size:>10} {ours:>10.1f} {median['ours private']:>10.1f} {median['bound']:>10.1f}  "
-              f"{best:<28} {peers[best]:>10.1f} {peers[best] / ours:>9.2f} "
-              f"{peers[best] / median['ours private']:>9.2f} {median['bound'] / ours:>8.2f} "
-              f"{median['torch gloo'] / ours:>8.1f}")
+        default = min(us for name, us in peers.items() if not name.startswith("openmpi") or name.endswith(" mpi"))
+        once, shared, private = (median[f"ours {kind}"] for kind in ("once", "shared", "private"))
+        print(f"{size:>10} {once:>9.1f} {shared:>9.1f} {private:>9.1f} {median['bound once']:>9.1f}  "
+              f"{best:<30} {peers[best]:>9.1f} {default:>9.1f} {peers[best] / once:>7.2f} "
+              f"{peers[best] / shared:>8.2f} {default / private:>9.2f} {median['bound once'] / once:>8.2f} "
+              f"{median['torch gloo'] / once:>8.1f}")
     print(json.dumps({str(size): {name: statistics.median(v) for name, v in column.items()}
                       for size, column in times.items()}))
 

@@ -81,19 +81,42 @@ void copy(Buffer into, Buffer from) {
 
 }  // namespace
 
+std::string_view name_of(Buffers buffers) {
+  switch (buffers) {
+    case Buffers::once:
+      return "once";
+    case Buffers::shared:
+      return "shared";
+    case Buffers::privates:
+      return "private";
+  }
+  return "";
+}
+
 CollectiveCase::CollectiveCase(comm::Communicator& communicator, Collective collective,
-                               Buffer buffer, Buffer other, const comm::Call& call)
+                               Buffers buffers, Buffer buffer, Buffer other, const comm::Call& call)
     : communicator_(communicator),
       collective_(collective),
+      once_(buffers == Buffers::once),
       buffer_(buffer),
       other_(other),
       call_(call),
       ranks_(communicator.transport().size()),
       rank_(communicator.transport().rank()) {}
 
+bool CollectiveCase::exists(const comm::Communicator& communicator, Collective collective,
+                            Buffers buffers, Buffer buffer) {
+  if (buffers != Buffers::once) return true;
+  return collective == Collective::allreduce && communicator.peers_can_read(buffer);
+}
+
 void CollectiveCase::run() {
   switch (collective_) {
     case Collective::allreduce:
+      if (once_) {
+        communicator_.reduce_scatter(buffer_, Reduction::sum, call_);
+        return;
+      }
       return communicator_.allreduce(buffer_, Reduction::sum, call_);
     case Collective::reduce_scatter:
       communicator_.reduce_scatter(buffer_, Reduction::sum, call_);
@@ -124,9 +147,18 @@ float CollectiveCase::input_value(int rank, size_t i) const {
   return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 13) % numbers);
 }
 
-Range CollectiveCase::result() const {
-  if (collective_ == Collective::reduce_scatter) return chunk_range(buffer_.count, ranks_, rank_);
-  return {0, buffer_.count};
+std::vector<CollectiveCase::Piece> CollectiveCase::result() {
+  const auto chunk = [&](int rank, Buffer buffer) {
+    const Range range = chunk_range(buffer.count, ranks_, rank);
+    return Piece{range.begin, buffer.part(range.begin, range.size())};
+  };
+  if (collective_ == Collective::reduce_scatter) return {chunk(rank_, buffer_)};
+  if (!once_) return {{0, buffer_}};
+  std::vector<Piece> pieces;
+  for (std::byte* const theirs : communicator_.meet(buffer_, call_))
+    pieces.push_back(
+        chunk(static_cast<int>(pieces.size()), {theirs, buffer_.count, buffer_.dtype}));
+  return pieces;
 }
 
 float CollectiveCase::expected_value(size_t i) const {
@@ -164,9 +196,10 @@ int64_t CollectiveCase::count_wrong() {
   fill(other_, [&](size_t i) { return input_value(rank_, i); });
   communicator_.barrier(call_);
   run();
-  const Range checked = result();
-  int64_t wrong = count_different(buffer_.part(checked.begin, checked.size()),
-                                  [&](size_t i) { return expected_value(checked.begin + i); });
+  int64_t wrong = 0;
+  for (const Piece& piece : result())
+    wrong +=
+        count_different(piece.place, [&](size_t i) { return expected_value(piece.first + i); });
   // Peers may still read from this rank's buffer.
   communicator_.allreduce(Buffer(std::span(&wrong, 1)), Reduction::sum, call_);
   clear(buffer_);

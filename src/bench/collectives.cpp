@@ -45,19 +45,21 @@ std::vector<CollectivesRow> measure_collectives(
 
   std::vector<CollectivesRow> rows;
   for (const int64_t size : options.sizes_bytes)
-    for (const bool in_shared : {true, false}) {
+    for (const Buffers buffers : {Buffers::once, Buffers::shared, Buffers::privates}) {
       const size_t count = count_for(options, size, ranks);
-      const Buffer buffer(in_shared ? shared.data : own.data(), count, options.dtype);
-      CollectiveCase subject(communicator, options.collective, buffer,
+      const Buffer buffer(buffers == Buffers::privates ? own.data() : shared.data, count,
+                          options.dtype);
+      if (!CollectiveCase::exists(communicator, options.collective, buffers, buffer)) continue;
+      CollectiveCase subject(communicator, options.collective, buffers, buffer,
                              {other.data(), count, options.dtype}, call);
-      CollectivesRow row{.buffers = in_shared ? "shared" : "private",
+      CollectivesRow row{.buffers = std::string(name_of(buffers)),
                          .size_bytes = static_cast<int64_t>(buffer.bytes()),
                          .count = static_cast<int64_t>(count),
                          .algorithm = communicator.choice(options.collective, buffer),
                          .in_place = subject.has_in_place(),
                          .wrong = subject.count_wrong()};
       std::vector<Contestant> contestants{{"ours", [&] { subject.run(); }},
-                                          {"bound", [&] { bound.run(count); }}};
+                                          {"bound", [&] { bound.run(count, buffers); }}};
       if (row.in_place)
         contestants.push_back({"ours from another buffer", [&] { subject.run_from_other(); }});
       const size_t first_peer = contestants.size();

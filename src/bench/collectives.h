@@ -28,7 +28,7 @@ size_t count_for(const CollectivesOptions& options, int64_t size_bytes, int rank
 
 // One line of the table: ours on one kind of buffer at one size.
 struct CollectivesRow {
-  std::string buffers;  // "shared": from Communicator::allocate, as training uses it; "private"
+  std::string buffers;  // of collective_case.h
   int64_t size_bytes = 0;
   int64_t count = 0;
   std::string algorithm;

@@ -21,7 +21,7 @@ using comm::Communicator;
 std::vector<Contestant> parts_of_shared_memory(Communicator& communicator, MemoryBound& bound,
                                                size_t count, const comm::Call& call) {
   return {{"barrier", [&communicator, call] { communicator.barrier(call); }},
-          {"reads and writes", [&bound, count] { bound.run(count); }}};
+          {"reads and writes", [&bound, count] { bound.run(count, Buffers::shared); }}};
 }
 
 std::string reason_of(const Candidate& candidate, const ExplainedRow& row) {

@@ -41,7 +41,7 @@ std::byte* MemoryBound::place(int part, size_t bytes) const {
   return memory_.get() + to_line + static_cast<size_t>(part) * (whole_lines(bytes) + kSkewBytes);
 }
 
-void MemoryBound::run(size_t count) {
+void MemoryBound::run(size_t count, Buffers buffers) {
   const auto n = static_cast<size_t>(ranks_);
   if (!reduces(collective_)) {
     const size_t bytes = count * comm::size_of(dtype_);
@@ -56,7 +56,8 @@ void MemoryBound::run(size_t count) {
   for (int part = 0; part < ranks_; ++part) {
     std::byte* const begin = place(part, chunk * comm::size_of(dtype_));
     sources.push_back(begin);
-    if (part > 0 && collective_ == Collective::allreduce) copies.push_back(begin);
+    const bool spread = collective_ == Collective::allreduce && buffers != Buffers::once;
+    if (part > 0 && spread) copies.push_back(begin);
   }
   comm::reduce_and_spread({place(0, chunk * comm::size_of(dtype_)), chunk, dtype_}, copies, sources,
                           Reduction::sum);

@@ -1,7 +1,8 @@
 // The memory traffic that a collective on one host cannot avoid, done by the same kernels on memory
 // of the rank's own, all ranks at once, without any exchange. With n ranks and b bytes:
 //
-//   allreduce        reads b/n of n buffers, writes it to all n
+//   allreduce        reads b/n of n buffers, writes it to all n, or to one if the ranks read the
+//                    result where it is
 //   reduce_scatter   reads b/n of n buffers, writes it to one
 //   all_gather       copies the (n-1)/n of b that other ranks have
 //   broadcast        copies b
@@ -10,6 +11,7 @@
 
 #include <memory>
 
+#include "bench/collective_case.h"
 #include "comm/agreement.h"
 #include "comm/dtype.h"
 
@@ -19,7 +21,7 @@ class MemoryBound {
  public:
   MemoryBound(comm::Collective collective, comm::DType dtype, int ranks, size_t most_count);
 
-  void run(size_t count);
+  void run(size_t count, Buffers buffers);
 
  private:
   std::byte* place(int part, size_t bytes) const;

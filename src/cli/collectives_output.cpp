@@ -145,7 +145,9 @@ std::string table_of(const std::vector<CollectivesRow>& rows, const CollectivesO
       "{} on {} ranks. out: from another buffer, in: in place; median of interleaved rounds,\n"
       "slowest rank; p99, algbw and busbw (GB/s) of in, or of out where there is no in; bound: "
       "the\n"
-      "same reads and writes on memory of one's own, without any exchange{}\n\n{}",
+      "same reads and writes on memory of one's own, without any exchange{}\n"
+      "buffers: memory that the ranks share, where the result exists once for all to read, as in\n"
+      "training, or in each rank's shared buffer; or private memory\n\n{}",
       name_of(options.collective), ranks, peers ? "; ratio: best peer's time / ours" : "",
       table.text());
 }

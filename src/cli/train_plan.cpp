@@ -79,7 +79,8 @@ ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64
   const schedule::ScheduledSteps steps;
   const plan::Objective objective(problem, steps);
   plan::SearchOptions options = plan::search_options(settings);
-  options.sharded = {false};
+  // A network that is not cut trains data parallel, which divides the state inside a host only.
+  if (inputs.communicator.cost_model().hosts > 1) options.sharded = {false};
   if (const auto count = settings.integer_unless_auto("train.micro_batches"))
     options.micro_batches = {static_cast<int>(*count)};
   if (progress)

@@ -81,12 +81,11 @@ void check_agreement(Transport& transport, const Agreement& mine, const Call& ca
 
   std::string theirs_text = description_of(theirs);
   if (theirs_text == description_of(ours)) theirs_text += " with other options";
-  Error error(
-      ErrorCode::communication,
-      fmt::format("rank {} (host {}) calls {}, but rank {} (host {}) calls {}", r,
-                  transport.host(r), description_of(ours), left, transport.host(left), theirs_text),
-      "all ranks must call the same operations with the same counts in the same order");
-  error.rank = left;
+  Error error(ErrorCode::communication,
+              fmt::format("{} calls {}, but {} calls {}", name_of_rank(transport, r),
+                          description_of(ours), name_of_rank(transport, left), theirs_text),
+              "all ranks must call the same operations with the same counts in the same order");
+  error.rank = transport.job_rank(left);
   error.host = transport.host(left);
   if (call.step >= 0) error.step = call.step;
   throw error;

@@ -66,12 +66,13 @@ void run_hierarchical(Transport& transport, Buffer buffer, Reduction reduction, 
   const auto by_host = hosts_of(transport, options.ring_order);
   if (options.inside)
     return hierarchical_allreduce(transport, *options.inside, by_host, buffer, reduction, outer,
-                                  call);
+                                  !options.own_chunk_only, call);
   SubTransport host_ranks(transport, local_ranks(transport), kInsideHost);
   const auto inside = inside_host_by_messages(
       host_ranks, options.inner == Algorithm::ring ? nullptr : with(options.inner, std::nullopt),
       options.segment_bytes);
-  hierarchical_allreduce(transport, *inside, by_host, buffer, reduction, outer, call);
+  hierarchical_allreduce(transport, *inside, by_host, buffer, reduction, outer,
+                         !options.own_chunk_only, call);
 }
 
 // Nothing is automatic here.
@@ -106,8 +107,7 @@ uint32_t variant_of(const AllreduceOptions& options) {
                                 options.segment_bytes,
                                 static_cast<size_t>(options.torus_columns),
                                 options.wire ? 1 + static_cast<size_t>(*options.wire) : 0,
-                                options.reproducible,
-                                options.inside != nullptr};
+                                options.reproducible};
   for (const int rank : options.ring_order) values.push_back(static_cast<size_t>(rank));
   return hash_of(values);
 }

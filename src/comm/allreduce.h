@@ -13,7 +13,7 @@
 
 namespace renkei::comm {
 
-// The same on all ranks.
+// The same on all ranks, but for inside and own_chunk_only, in which hosts may differ.
 struct AllreduceOptions {
   Algorithm algorithm = Algorithm::automatic;
   const CostModel* model = nullptr;  // for automatic; null: the defaults of CostModel
@@ -34,6 +34,10 @@ struct AllreduceOptions {
   // The same bits for any algorithm, topology and layout of hosts (reproducible.h); the algorithm
   // does not count then, and wire is refused.
   bool reproducible = false;
+
+  // Of the result, each rank needs the chunk that it has among the ranks of its host only:
+  // chunk_range(count, ranks of the host, its number there). The hierarchical one then ends there.
+  bool own_chunk_only = false;
 
   Check check = Check::agreement;
 };

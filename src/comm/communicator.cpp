@@ -65,6 +65,16 @@ Communicator::Communicator(Transport& transport, CommunicatorOptions options)
 
 Communicator::~Communicator() = default;
 
+CommunicatorOptions Communicator::options_among(const std::vector<int>& ranks) const {
+  CommunicatorOptions options = options_;
+  options.host_groups.clear();  // the order of the ring knows them
+  options.ring_order.clear();
+  for (const int rank : options_.ring_order)
+    if (const auto found = std::ranges::find(ranks, rank); found != ranks.end())
+      options.ring_order.push_back(static_cast<int>(found - ranks.begin()));
+  return options;
+}
+
 Buffer Communicator::allocate(size_t count, DType dtype) {
   if (shared_) return shared_->allocate(count, dtype, {.operation = "allocation"});
   private_memory_.push_back(std::make_unique<std::byte[]>(count * size_of(dtype) + kLine));
@@ -95,8 +105,8 @@ bool Communicator::peers_can_read(const Buffer& mine) const {
   return in_shared_memory() && shared_->owns(mine);
 }
 
-std::vector<const std::byte*> Communicator::meet(Buffer mine, const Call& call) {
-  std::vector<const std::byte*> copies;
+std::vector<std::byte*> Communicator::meet(Buffer mine, const Call& call) {
+  std::vector<std::byte*> copies;
   recorded("allreduce", call, mine, [&](const Call& named) {
     shared_->meet(mine, named);
     for (int local = 0; local < shared_->local_size(); ++local)
@@ -137,6 +147,17 @@ void Communicator::allreduce(Buffer buffer, Reduction reduction, const Call& cal
     if (in_shared_memory()) return shared_->allreduce(buffer, reduction, named);
     allreduce_by_messages(buffer, reduction, named, message_options());
   });
+}
+
+Buffer Communicator::allreduce_chunk(Buffer buffer, Reduction reduction, const Call& call) {
+  if (peers_can_read(buffer)) return reduce_scatter(buffer, reduction, call);
+  recorded("allreduce", call, buffer, [&](const Call& named) {
+    AllreduceOptions options = message_options();
+    options.own_chunk_only = shared_ != nullptr;  // or else the chunk is all of it
+    allreduce_by_messages(buffer, reduction, named, options);
+  });
+  const Range mine = chunk_range(buffer.count, local_size(), local_rank());
+  return buffer.part(mine.begin, mine.size());
 }
 
 void Communicator::allreduce_by_messages(Buffer buffer, Reduction reduction, const Call& call,

@@ -39,6 +39,8 @@ class Communicator {
   ~Communicator();
 
   Transport& transport() { return transport_; }
+  // The same for a communicator of some of the ranks, which are numbered anew from 0.
+  CommunicatorOptions options_among(const std::vector<int>& ranks) const;
   const FlightRecorder& recorder() const { return recorder_; }
 
   // Memory in which a reduction is fastest: shared by the ranks of a host where that is possible.
@@ -54,7 +56,7 @@ class Communicator {
   bool peers_can_read(const Buffer& mine) const;
   // Waits until all ranks are here with the same part of the same allocation, and returns where
   // each rank has it, in rank order. Only if peers_can_read().
-  std::vector<const std::byte*> meet(Buffer mine, const Call& call);
+  std::vector<std::byte*> meet(Buffer mine, const Call& call);
 
   // This rank's place among those of its host that share memory: 0 of 1 without.
   int local_rank() const { return shared_ ? shared_->local_rank() : 0; }
@@ -65,6 +67,10 @@ class Communicator {
 
   // All ranks end with the same bits.
   void allreduce(Buffer buffer, Reduction reduction, const Call& call);
+  // The same where the ranks of a host divide the result among them: afterwards the chunk
+  // chunk_range(count, local_size(), local_rank()) of the buffer is part of it, the rest means
+  // nothing. Returns the chunk.
+  Buffer allreduce_chunk(Buffer buffer, Reduction reduction, const Call& call);
   void broadcast(Buffer buffer, int root, const Call& call);
   // Afterwards the chunk chunk_range(count, n, rank) of the buffer is the result; the rest means
   // nothing. Returns the chunk.

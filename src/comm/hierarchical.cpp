@@ -55,7 +55,8 @@ std::unique_ptr<InsideHost> inside_host_by_messages(Transport& host_ranks, Allre
 
 void hierarchical_allreduce(Transport& transport, InsideHost& inside,
                             const std::vector<std::vector<int>>& by_host, Buffer buffer,
-                            Reduction reduction, const AllreduceFunction& outer, const Call& call) {
+                            Reduction reduction, const AllreduceFunction& outer, bool gather,
+                            const Call& call) {
   const int r = transport.rank();
   size_t local = 0;  // our number inside the host
   bool even = true;
@@ -77,7 +78,7 @@ void hierarchical_allreduce(Transport& transport, InsideHost& inside,
     const Range own =
         chunk_range(buffer.count, static_cast<int>(by_host[0].size()), static_cast<int>(local));
     between(buffer.part(own.begin, own.size()));
-    inside.all_gather(buffer, call);
+    if (gather) inside.all_gather(buffer, call);
   } else {
     inside.reduce(buffer, partial, call);
     if (local == 0) between(buffer);

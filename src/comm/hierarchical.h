@@ -3,7 +3,7 @@
 //
 //   1  reduce-scatter inside each host: its rank i has chunk i of the host's sum
 //   2  allreduce of chunk i on rail i, all rails at once
-//   3  all-gather inside each host
+//   3  all-gather inside each host, unless each rank needs its chunk only
 //
 // 2 (H-1)/H of the buffer leaves a host, over all its rails together, each of which carries 1/L of
 // it. A flat ring whose ranks are interleaved over the hosts sends L times as much; one in a good
@@ -46,9 +46,11 @@ std::unique_ptr<InsideHost> inside_host_by_messages(Transport& host_ranks,
                                                     size_t segment_bytes = 0);
 
 // `by_host`: the ranks of each host (topology.h), the same on every rank. `outer` is called for
-// sum, max or min, with the ranks of a rail or with the leaders.
+// sum, max or min, with the ranks of a rail or with the leaders. Without `gather` the result is in
+// this rank's chunk, and the rest of the buffer means nothing.
 void hierarchical_allreduce(Transport& transport, InsideHost& inside,
                             const std::vector<std::vector<int>>& by_host, Buffer buffer,
-                            Reduction reduction, const AllreduceFunction& outer, const Call& call);
+                            Reduction reduction, const AllreduceFunction& outer, bool gather,
+                            const Call& call);
 
 }  // namespace renkei::comm

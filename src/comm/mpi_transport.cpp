@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <map>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -71,18 +72,12 @@ class MpiTransport : public Transport {
     MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
     MPI_Comm_rank(communicator_, &rank_);
     MPI_Comm_size(communicator_, &size_);
-    // By host name, not MPI_Comm_split_type: the ranks that share memory must be those of
-    // local_ranks(), also where several "hosts" are containers of one machine.
-    int first_of_host = 0;
-    while (hosts_[static_cast<size_t>(first_of_host)] != hosts_[static_cast<size_t>(rank_)])
-      ++first_of_host;
-    MPI_Comm_split(communicator_, first_of_host, rank_, &host_communicator_);
   }
   ~MpiTransport() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return;
-    MPI_Comm_free(&host_communicator_);
+    for (auto& [ranks, sharers] : sharers_) MPI_Comm_free(&sharers);
     MPI_Comm_free(&communicator_);
   }
 
@@ -102,8 +97,8 @@ class MpiTransport : public Transport {
     });
   }
 
-  std::shared_ptr<SharedRegion> share(size_t bytes) override {
-    return std::make_shared<MpiSharedRegion>(host_communicator_, padded_to_pages(bytes));
+  std::shared_ptr<SharedRegion> share_among(const std::vector<int>& ranks, size_t bytes) override {
+    return std::make_shared<MpiSharedRegion>(communicator_of(ranks), padded_to_pages(bytes));
   }
 
   bool done(Request& request) override {
@@ -153,11 +148,25 @@ class MpiTransport : public Transport {
     return std::max<size_t>(1, (bytes + kPage - 1) / kPage) * kPage;
   }
 
+  // Only these ranks come together for it. By host name, not MPI_Comm_split_type: several "hosts"
+  // may be containers of one machine.
+  MPI_Comm communicator_of(const std::vector<int>& ranks) {
+    const auto [place, is_new] = sharers_.try_emplace(ranks, MPI_COMM_NULL);
+    if (!is_new) return place->second;
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    MPI_Comm_group(communicator_, &all);
+    MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+    MPI_Comm_create_group(communicator_, some, ranks.front(), &place->second);
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    return place->second;
+  }
+
   static void finish(Request& request) { request = Request(); }
 
   std::vector<std::string> hosts_;
   MPI_Comm communicator_ = MPI_COMM_NULL;
-  MPI_Comm host_communicator_ = MPI_COMM_NULL;  // the ranks of this host, in rank order
+  std::map<std::vector<int>, MPI_Comm> sharers_;  // ranks of this host that share memory
   int rank_ = 0;
   int size_ = 1;
 };

@@ -181,8 +181,7 @@ NodeBarrier::Line& NodeBarrier::line(int local) const {
 }
 
 std::string NodeBarrier::name_rank(int local) const {
-  const int rank = ranks_[static_cast<size_t>(local)];
-  return fmt::format("rank {} (host {})", rank, transport_.host(rank));
+  return name_of_rank(transport_, ranks_[static_cast<size_t>(local)]);
 }
 
 void NodeBarrier::enter(const Operation& operation, const Call& call) {
@@ -307,7 +306,7 @@ void NodeBarrier::check_missing(const Call& call, double waited_seconds) const {
       ErrorCode::communication, message,
       "look at the log of the rank that did not arrive; when its work takes long, a longer "
       "comm.timeout helps");
-  error.rank = rank;
+  error.rank = transport_.job_rank(rank);
   error.host = transport_.host(rank);
   if (call.step >= 0) error.step = call.step;
   throw error;
@@ -324,7 +323,7 @@ void NodeBarrier::compare_entries() const {
                             first.text_against(other), name_rank(local), other.text_against(first),
                             first.number),
                 "all ranks must call the same operations with the same sizes in the same order");
-    error.rank = rank;
+    error.rank = transport_.job_rank(rank);
     error.host = transport_.host(rank);
     if (first.step >= 0) error.step = first.step;
     throw error;

@@ -13,6 +13,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <array>
 #include <cstring>
 
 #include "comm/reduce.h"
@@ -30,7 +31,6 @@ struct Native {
   using V = hn::Vec<D>;
   static HWY_INLINE V load(const T* from) { return hn::LoadU(D(), from); }
   static HWY_INLINE void store(V v, T* into) { hn::StoreU(v, D(), into); }
-  static HWY_INLINE void stream(V v, T* into) { hn::Stream(v, D(), into); }
 };
 
 using F32 = hn::ScalableTag<float>;
@@ -48,13 +48,6 @@ struct Narrow {
   using V = VF32;
   static HWY_INLINE V load(const uint16_t* from) { return Format::widen(hn::LoadU(U16(), from)); }
   static HWY_INLINE void store(V v, uint16_t* into) { hn::StoreU(Format::narrow(v), U16(), into); }
-  // Highway streams whole registers: half of one would write over what follows.
-  static HWY_INLINE void stream(V v, uint16_t* into) {
-    if constexpr (hn::MaxLanes(U16()) * sizeof(uint16_t) >= 16)
-      hn::Stream(Format::narrow(v), U16(), into);
-    else
-      store(v, into);
-  }
 };
 
 HWY_INLINE hn::Vec<U16> low_halves(VU32 bits) {
@@ -183,18 +176,22 @@ struct Loop {
     return reinterpret_cast<const Memory*>(bytes);
   }
 
-  HWY_INLINE V at(size_t i) const {
-    V v = Lanes::load(elements(sources[0]) + i);
-    if constexpr (kSources == 2) {
-      v = Op::apply(v, Lanes::load(elements(sources[1]) + i));
-    } else if constexpr (kSources == 4) {
-      v = Op::apply(v, Lanes::load(elements(sources[1]) + i));
-      v = Op::apply(v, Lanes::load(elements(sources[2]) + i));
-      v = Op::apply(v, Lanes::load(elements(sources[3]) + i));
-    } else if constexpr (kSources == 0) {
-      for (size_t s = 1; s < source_count; ++s)
-        v = Op::apply(v, Lanes::load(elements(sources[s]) + i));
-    }
+  // The sources where their number is known, in registers: the compiler must assume that a store
+  // changes pointers which lie in memory.
+  using Known = std::array<const std::byte*, kSources>;
+  HWY_INLINE Known known_sources() const {
+    Known known;
+    for (size_t s = 0; s < kSources; ++s) known[s] = sources[s];
+    return known;
+  }
+
+  HWY_INLINE V at(const Known& known, size_t i) const {
+    const auto source = [&](size_t s) {
+      return elements(kSources > 0 ? known[s] : sources[s]) + i;
+    };
+    V v = Lanes::load(source(0));
+    for (size_t s = 1; s < (kSources > 0 ? kSources : source_count); ++s)
+      v = Op::apply(v, Lanes::load(source(s)));
     return finished(v);
   }
 
@@ -228,43 +225,45 @@ struct Loop {
   }
 
   // The hardware's prefetcher stops at the end of each page of 4 KiB, and shared memory rarely has
-  // larger ones.
-  void prefetch(size_t i, size_t elements) const {
-    constexpr size_t kAheadBytes = 1024;
-    const size_t number = kSources == 0 ? source_count : kSources;
-    for (size_t s = 0; s < number; ++s)
+  // larger ones. What lies behind the end is another rank's to write: not to be touched.
+  static constexpr size_t kAheadBytes = 1024;
+  HWY_INLINE void prefetch(const Known& known, size_t i, size_t elements) const {
+    for (size_t s = 0; s < (kSources > 0 ? kSources : source_count); ++s)
       for (size_t line = 0; line < elements * sizeof(Memory); line += 64)
-        hwy::Prefetch(sources[s] + i * sizeof(Memory) + kAheadBytes + line);
+        hwy::Prefetch((kSources > 0 ? known[s] : sources[s]) + i * sizeof(Memory) + kAheadBytes +
+                      line);
   }
 
-  void run(size_t count, bool streaming) const {
+  enum class Copies { none, one, several };
+
+  // As many elements as there are in steps of four vectors; returns their number.
+  template <Copies kCopies>
+  HWY_INLINE size_t run_steps(const Known& known, size_t count) const {
     const size_t n = hn::Lanes(D());
+    Memory* const place = into;
+    Memory* const other = kCopies == Copies::one ? reinterpret_cast<Memory*>(copies[0]) : nullptr;
     size_t i = 0;
-    if (streaming) {
-      const size_t vector_bytes = n * sizeof(Memory);
-      const size_t past = reinterpret_cast<uintptr_t>(into) % vector_bytes;
-      i = past == 0 ? 0 : (vector_bytes - past) / sizeof(Memory);
-      if (i > count) i = count;
-      if (i > 0) partial(0, i);
-      for (; i + 4 * n <= count; i += 4 * n) {
-        const V a = at(i), b = at(i + n), c = at(i + 2 * n), d = at(i + 3 * n);
-        Lanes::stream(a, into + i);
-        Lanes::stream(b, into + i + n);
-        Lanes::stream(c, into + i + 2 * n);
-        Lanes::stream(d, into + i + 3 * n);
-      }
-      hwy::FlushStream();
-    } else {
-      for (; i + 4 * n <= count; i += 4 * n) {
-        prefetch(i, 4 * n);
-        const V a = at(i), b = at(i + n), c = at(i + 2 * n), d = at(i + 3 * n);
-        store_four(a, b, c, d, into + i);
+    for (; i + 4 * n <= count; i += 4 * n) {
+      if (i + 4 * n + kAheadBytes / sizeof(Memory) <= count) prefetch(known, i, 4 * n);
+      const V a = at(known, i), b = at(known, i + n);
+      const V c = at(known, i + 2 * n), d = at(known, i + 3 * n);
+      store_four(a, b, c, d, place + i);
+      if constexpr (kCopies == Copies::one) store_four(a, b, c, d, other + i);
+      if constexpr (kCopies == Copies::several)
         for (std::byte* const copy : copies)
           store_four(a, b, c, d, reinterpret_cast<Memory*>(copy) + i);
-      }
     }
+    return i;
+  }
+
+  void run(size_t count) const {
+    const size_t n = hn::Lanes(D());
+    const Known known = known_sources();
+    size_t i = copies.empty()       ? run_steps<Copies::none>(known, count)
+               : copies.size() == 1 ? run_steps<Copies::one>(known, count)
+                                    : run_steps<Copies::several>(known, count);
     for (; i + n <= count; i += n) {
-      const V v = at(i);
+      const V v = at(known, i);
       Lanes::store(v, into + i);
       for (std::byte* const copy : copies) Lanes::store(v, reinterpret_cast<Memory*>(copy) + i);
     }
@@ -279,7 +278,6 @@ struct Task {
   size_t source_count;
   size_t count;
   double factor;
-  bool streaming;
 };
 
 template <class Lanes, class Op, size_t kSources, bool kScaled>
@@ -287,7 +285,7 @@ void run(const Task& task) {
   const Loop<Lanes, Op, kSources, kScaled> loop{
       reinterpret_cast<typename Lanes::Memory*>(task.into), task.copies, task.sources,
       task.source_count, static_cast<hn::TFromD<typename Lanes::D>>(task.factor)};
-  loop.run(task.count, task.streaming);
+  loop.run(task.count);
 }
 
 template <class Lanes, class Op, bool kScaled = false>
@@ -315,9 +313,8 @@ void run_for_reduction(const Task& task, Reduction reduction) {
 
 // factor counts for the mean only, which integers do not have here.
 void reduce_kernel(Buffer into, std::span<std::byte* const> copies,
-                   std::span<const std::byte* const> sources, Reduction reduction, double factor,
-                   bool streaming) {
-  const Task task{into.data, copies, sources.data(), sources.size(), into.count, factor, streaming};
+                   std::span<const std::byte* const> sources, Reduction reduction, double factor) {
+  const Task task{into.data, copies, sources.data(), sources.size(), into.count, factor};
   switch (into.dtype) {
     case DType::f32:
       return run_for_reduction<Native<float>>(task, reduction);
@@ -334,8 +331,8 @@ void reduce_kernel(Buffer into, std::span<std::byte* const> copies,
   }
 }
 
-void copy_kernel(std::byte* into, const std::byte* from, size_t bytes, bool streaming) {
-  const Task task{into, {}, &from, 1, bytes, 1, streaming};
+void copy_kernel(std::byte* into, const std::byte* from, size_t bytes) {
+  const Task task{into, {}, &from, 1, bytes, 1};
   run<Native<uint8_t>, Sum, 1, false>(task);
 }
 
@@ -428,21 +425,20 @@ void reduce(Buffer into, Buffer from, Reduction reduction) {
   reduce_many(into, sources, reduction == Reduction::mean ? Reduction::sum : reduction);
 }
 
-void reduce_many(Buffer into, std::span<const std::byte* const> sources, Reduction reduction,
-                 bool streaming) {
+void reduce_many(Buffer into, std::span<const std::byte* const> sources, Reduction reduction) {
   if (sources.empty()) throw Error(ErrorCode::bug, "reduce_many without a source");
   if (sources.size() == 1) {
     if (into.data != sources[0])
-      HWY_DYNAMIC_DISPATCH(copy_kernel)(into.data, sources[0], into.bytes(), streaming);
+      HWY_DYNAMIC_DISPATCH(copy_kernel)(into.data, sources[0], into.bytes());
     return;
   }
   check_reducible(into.dtype);
   const double factor = 1.0 / static_cast<double>(sources.size());
   if (reduction == Reduction::mean && into.dtype == DType::i64) {
-    HWY_DYNAMIC_DISPATCH(reduce_kernel)(into, {}, sources, Reduction::sum, 1, false);
+    HWY_DYNAMIC_DISPATCH(reduce_kernel)(into, {}, sources, Reduction::sum, 1);
     return scale(into, factor);
   }
-  HWY_DYNAMIC_DISPATCH(reduce_kernel)(into, {}, sources, reduction, factor, streaming);
+  HWY_DYNAMIC_DISPATCH(reduce_kernel)(into, {}, sources, reduction, factor);
 }
 
 // For shared_allreduce.cpp, which declares it.
@@ -456,7 +452,7 @@ void reduce_and_spread(Buffer into, std::span<std::byte* const> copies,
   }
   check_reducible(into.dtype);
   const double factor = 1.0 / static_cast<double>(sources.size());
-  HWY_DYNAMIC_DISPATCH(reduce_kernel)(into, copies, sources, reduction, factor, false);
+  HWY_DYNAMIC_DISPATCH(reduce_kernel)(into, copies, sources, reduction, factor);
 }
 
 void scale(Buffer buffer, double factor) {
@@ -465,7 +461,7 @@ void scale(Buffer buffer, double factor) {
     return scale_integers(reinterpret_cast<int64_t*>(buffer.data), buffer.count, factor);
   // The mean of a single source with another factor.
   const std::byte* const source = buffer.data;
-  HWY_DYNAMIC_DISPATCH(reduce_kernel)(buffer, {}, {&source, 1}, Reduction::mean, factor, false);
+  HWY_DYNAMIC_DISPATCH(reduce_kernel)(buffer, {}, {&source, 1}, Reduction::mean, factor);
 }
 
 void convert(Buffer into, Buffer from) {

@@ -20,10 +20,8 @@ void reduce(Buffer into, Buffer from, Reduction reduction);
 
 // into[i] = sources[0][i] (reduction) sources[1][i] … in that order, 16-bit floats accumulated in
 // f32 and rounded once; the mean is that of the sources, scaled before it is rounded. `into` may be
-// one of the sources. A single source, of any type, is copied. `streaming` bypasses the caches when
-// writing: right when the result is too large to be read from them again.
-void reduce_many(Buffer into, std::span<const std::byte* const> sources, Reduction reduction,
-                 bool streaming = false);
+// one of the sources. A single source, of any type, is copied.
+void reduce_many(Buffer into, std::span<const std::byte* const> sources, Reduction reduction);
 
 // reduce_many that writes the result to more places in the same pass.
 void reduce_and_spread(Buffer into, std::span<std::byte* const> copies,

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "comm/chunk_range.h"
 
 namespace renkei::comm {
 
@@ -51,7 +50,8 @@ void copy_bytes(std::byte* into, const std::byte* from, size_t bytes) {
   constexpr size_t kStep = 256, kAhead = 1024;
   size_t at = 0;
   for (; at + kStep <= bytes; at += kStep) {
-    for (size_t line = at + kAhead; line < at + kAhead + kStep; line += kLineBytes) {
+    const size_t ahead = std::min(at + kAhead, bytes);  // what lies behind may be another rank's
+    for (size_t line = ahead; line < std::min(ahead + kStep, bytes); line += kLineBytes) {
       hwy::Prefetch(from + line);
       hwy::Prefetch(into + line);
     }
@@ -77,6 +77,14 @@ SharedMemory::SharedMemory(Transport& transport, const SharedMemoryOptions& opti
     window_.push_back(region->part(static_cast<int>(local)).data() + kPageBytes);
   barrier_ = std::make_unique<NodeBarrier>(transport, region);
   sources_.resize(ranks);
+  taken_before_.resize(ranks);
+}
+
+std::atomic<uint64_t>& SharedMemory::taken_blocks(int local) const {
+  static_assert(std::atomic<uint64_t>::is_always_lock_free, "locks of a process are not shared");
+  static_assert(NodeBarrier::kBytes + kLineBytes <= kPageBytes);
+  return *reinterpret_cast<std::atomic<uint64_t>*>(window_[static_cast<size_t>(local)] -
+                                                   kPageBytes + NodeBarrier::kBytes);
 }
 
 std::byte* SharedMemory::small_slot(int local, size_t turn) const {
@@ -180,24 +188,51 @@ void SharedMemory::allreduce_small(Buffer buffer, const Operation& operation, co
 void SharedMemory::allreduce_shared(Buffer buffer, const Location& location,
                                     const Operation& operation, const Call& call) {
   barrier_->enter(operation, call);
-  const Range mine = line_chunk(buffer, local_size(), local_rank());
-  const size_t block = kBlockBytes / size_of(buffer.dtype);
-  const size_t blocks = (mine.size() + block - 1) / block;
-  std::vector<std::byte*> others(sources_.size() - 1);
-  for (size_t k = 0; k < blocks; ++k) {
-    const size_t begin = mine.begin + (backwards_ ? blocks - 1 - k : k) * block;
-    const Buffer part = buffer.part(begin, std::min(block, mine.end - begin));
-    const size_t offset = location.offset + begin * size_of(buffer.dtype);
-    size_t other = 0;
-    for (int local = 0; local < local_size(); ++local) {
-      std::byte* const theirs = location.allocation->parts[static_cast<size_t>(local)] + offset;
-      sources_[static_cast<size_t>(local)] = theirs;
-      if (local != local_rank()) others[other++] = theirs;
+  reduce_chunks(buffer, location, operation.reduction, /*everywhere=*/true);
+  barrier_->arrive_and_wait(call);
+}
+
+void SharedMemory::reduce_chunks(Buffer buffer, const Location& location, Reduction reduction,
+                                 bool everywhere) {
+  const int ranks = local_size();
+  for (int turn = 0; turn < ranks; ++turn) {
+    const int owner = (local_rank() + turn) % ranks;
+    const Range chunk =
+        everywhere ? line_chunk(buffer, ranks, owner) : chunk_range(buffer.count, ranks, owner);
+    const size_t block = kBlockBytes / size_of(buffer.dtype);
+    const size_t blocks = (chunk.size() + block - 1) / block;
+    const auto reduce = [&](size_t k) {
+      const size_t begin = chunk.begin + (backwards_ ? blocks - 1 - k : k) * block;
+      reduce_block(buffer.part(begin, std::min(block, chunk.end - begin)),
+                   location.offset + begin * size_of(buffer.dtype), *location.allocation, owner,
+                   reduction, everywhere);
+    };
+    if (buffer.bytes() < options_.help_bytes) {
+      for (size_t k = 0; k < blocks; ++k) reduce(k);
+      break;
     }
-    reduce_and_spread(part, others, sources_, operation.reduction);
+    std::atomic<uint64_t>& taken = taken_blocks(owner);
+    uint64_t& before = taken_before_[static_cast<size_t>(owner)];
+    while (true) {
+      const uint64_t k = taken.fetch_add(1, std::memory_order_relaxed) - before;
+      if (k >= blocks) break;
+      reduce(k);
+    }
+    before += blocks + static_cast<uint64_t>(ranks);  // every rank has asked for one too many
   }
   backwards_ = !backwards_;
-  barrier_->arrive_and_wait(call);
+}
+
+void SharedMemory::reduce_block(Buffer mine, size_t offset, const Allocation& allocation, int owner,
+                                Reduction reduction, bool everywhere) {
+  others_.clear();
+  for (int local = 0; local < local_size(); ++local) {
+    std::byte* const theirs = allocation.parts[static_cast<size_t>(local)] + offset;
+    sources_[static_cast<size_t>(local)] = theirs;
+    if (everywhere && local != owner) others_.push_back(theirs);
+  }
+  std::byte* const place = allocation.parts[static_cast<size_t>(owner)] + offset;
+  reduce_and_spread({place, mine.count, mine.dtype}, others_, sources_, reduction);
 }
 
 void SharedMemory::allreduce_private(Buffer buffer, const Operation& operation, const Call& call) {
@@ -260,11 +295,7 @@ void SharedMemory::reduce_scatter(Buffer buffer, Reduction reduction, const Call
                    .count = buffer.count,
                    .place = location.place},
                   call);
-  const Range mine = chunk_range(buffer.count, local_size(), local_rank());
-  const Buffer part = buffer.part(mine.begin, mine.size());
-  for (int local = 0; local < local_size(); ++local)
-    sources_[static_cast<size_t>(local)] = copy_of(local, part).data;
-  if (part.count > 0) reduce_many(part, sources_, reduction);
+  reduce_chunks(buffer, location, reduction, /*everywhere=*/false);
   // Peers read from this rank's other chunks until they have arrived here.
   barrier_->arrive_and_wait(call);
 }

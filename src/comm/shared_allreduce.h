@@ -3,10 +3,10 @@
 //
 //   shared buffers    Barrier; rank r reads chunk r of all ranks, reduces it in rank order and
 //                     writes it to all ranks in the same pass; barrier. No copy: every
-//                     byte is read once and written once.
+//                     byte is read once and written once. Large chunks are worked on in blocks,
+//                     and who is done helps the others.
 //   private buffers   The same in pieces through a window that stays in the caches. In turn k a
-//   rank
-//                     copies the others' chunks of piece k into its slot k mod 2; barrier; it
+//                     rank copies the others' chunks of piece k into its slot k mod 2; barrier; it
 //                     copies the others' results of piece k - 1 out; it reduces its chunk of piece
 //                     k into its result slot k mod 2. One barrier per piece.
 //   small buffers     Every rank copies its buffer into a slot; barrier; every rank reduces all of
@@ -15,9 +15,11 @@
 // Sums are ((x_0 + x_1) + x_2) + … for every element, in every case: the same bits on all ranks.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "comm/chunk_range.h"
 #include "comm/dtype.h"
 #include "comm/node_barrier.h"
 #include "comm/reduce.h"
@@ -28,6 +30,10 @@ namespace renkei::comm {
 struct SharedMemoryOptions {
   size_t piece_bytes = 512 << 10;  // of a private buffer, at a time
   size_t small_bytes = 8 << 10;    // of a private buffer, up to which every rank reduces everything
+  // Of a shared buffer, from which on a rank that has done its chunk helps others with theirs: a
+  // core that other programs use too, or one for two ranks, does not hold all up. Smaller buffers
+  // stay in the cache of the core that works on them.
+  size_t help_bytes = 8 << 20;
 };
 
 // For one thread of each rank at a time. All methods but owns() and copy_of() are collective among
@@ -81,6 +87,11 @@ class SharedMemory {
   void allreduce_shared(Buffer buffer, const Location& location, const Operation& operation,
                         const Call& call);
   void allreduce_private(Buffer buffer, const Operation& operation, const Call& call);
+  // Of all ranks' buffers into each rank's, its own chunk or, `everywhere`, all of them.
+  void reduce_chunks(Buffer buffer, const Location& location, Reduction reduction, bool everywhere);
+  void reduce_block(Buffer mine, size_t offset, const Allocation& allocation, int owner,
+                    Reduction reduction, bool everywhere);
+  std::atomic<uint64_t>& taken_blocks(int local) const;  // of a rank's chunks, over all operations
   void reduce_piece(Buffer piece, size_t turn, Reduction reduction);
   void copy_in(Buffer piece, size_t turn);
   void copy_out(Buffer piece, size_t turn);
@@ -97,8 +108,10 @@ class SharedMemory {
   std::vector<std::unique_ptr<Allocation>> allocations_;
   std::vector<std::shared_ptr<SharedRegion>> common_;  // from allocate_once()
   std::vector<const std::byte*> sources_;              // scratch of one rank's reductions
-  size_t result_bytes_ = 0;                            // of a result slot
-  bool backwards_ = false;                             // the next pass over a shared buffer
+  std::vector<std::byte*> others_;                     // the same
+  std::vector<uint64_t> taken_before_;  // of each rank's chunks, before this operation
+  size_t result_bytes_ = 0;             // of a result slot
+  bool backwards_ = false;              // the next pass over a shared buffer
   size_t turn_ = 0;  // pieces and ends of private buffers so far, over all operations
 };
 

@@ -30,4 +30,11 @@ Request SubTransport::receive(int from, std::span<std::byte> bytes, int tag) {
   return parent_.receive(parent_rank(from), bytes, tag + tag_offset_);
 }
 
+std::shared_ptr<SharedRegion> SubTransport::share_among(const std::vector<int>& ranks,
+                                                        size_t bytes) {
+  std::vector<int> in_parent;
+  for (const int rank : ranks) in_parent.push_back(parent_rank(rank));
+  return parent_.share_among(in_parent, bytes);
+}
+
 }  // namespace renkei::comm

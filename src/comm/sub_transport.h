@@ -18,10 +18,12 @@ class SubTransport : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(ranks_.size()); }
   const std::string& host(int rank) const override { return parent_.host(parent_rank(rank)); }
+  int job_rank(int rank) const override { return parent_.job_rank(parent_rank(rank)); }
   Request send(int to, std::span<const std::byte> bytes, int tag) override;
   Request receive(int from, std::span<std::byte> bytes, int tag) override;
   void wait(Request& request, const Call& call) override { parent_.wait(request, call); }
   bool done(Request& request) override { return parent_.done(request); }
+  std::shared_ptr<SharedRegion> share_among(const std::vector<int>& ranks, size_t bytes) override;
 
  private:
   int parent_rank(int rank) const;

@@ -64,7 +64,7 @@ class ThreadSharedRegion : public SharedRegion {
   void* memory_ = nullptr;
 };
 
-// The k-th memory that the ranks of a host share: made by the first of them to ask, which none has
+// The k-th memory that some ranks share: made by the first of them to ask, which none has
 // to wait for, and kept here until the last has it.
 struct Share {
   std::shared_ptr<ThreadSharedRegion> region;
@@ -94,7 +94,7 @@ struct World {
   bool rendezvous;
   std::vector<Inbox> inboxes;
   std::mutex shares_mutex;
-  std::map<std::pair<std::string, int64_t>, Share> shares;  // by (host, k)
+  std::map<std::pair<std::vector<int>, int64_t>, Share> shares;  // by (ranks, k)
   std::atomic<int> failed_rank = -1;
   std::exception_ptr failure;  // written by the first rank that fails, read after the threads ended
 };
@@ -174,12 +174,12 @@ class ThreadTransport : public Transport {
                           : transfer.channel->messages.contains(transfer.number);
   }
 
-  std::shared_ptr<SharedRegion> share(size_t bytes) override {
+  std::shared_ptr<SharedRegion> share_among(const std::vector<int>& ranks, size_t bytes) override {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     const size_t padded = std::max<size_t>(1, (bytes + page - 1) / page) * page;
-    const int takers = static_cast<int>(local_ranks(*this).size());
+    const int takers = static_cast<int>(ranks.size());
     std::lock_guard lock(world_.shares_mutex);
-    const auto [place, is_new] = world_.shares.try_emplace({host(rank_), shares_++});
+    const auto [place, is_new] = world_.shares.try_emplace({ranks, shares_[ranks]++});
     Share& share = place->second;
     if (is_new) {
       share.first_rank = rank_;
@@ -198,7 +198,7 @@ class ThreadTransport : public Transport {
     Error error(ErrorCode::communication,
                 fmt::format("rank {} (host {}) shares {} bytes, but rank {} (host {}) {} bytes",
                             first, host(first), region.part(0).size(), rank_, host(rank_), padded),
-                "all ranks of a host must ask for the same amount of shared memory");
+                "all ranks that share memory must ask for the same amount of it");
     throw blame(std::move(error), rank_, {});
   }
 
@@ -265,7 +265,7 @@ class ThreadTransport : public Transport {
 
   World& world_;
   int rank_;
-  int64_t shares_ = 0;  // asked for so far
+  std::map<std::vector<int>, int64_t> shares_;  // asked for so far, by who shares
 };
 
 void run_rank(World& world, int rank, const std::function<void(Transport&)>& body) {

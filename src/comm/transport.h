@@ -45,6 +45,8 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const std::string& host(int rank) const = 0;
+  // The number of a rank in the job, by which people know it.
+  virtual int job_rank(int rank) const { return rank; }
 
   // Start a transfer. Messages between two ranks with the same tag arrive in the order in which
   // they were sent; any size is allowed, 0 included. Sizes on both sides must agree.
@@ -57,13 +59,22 @@ class Transport {
   // Whether wait() would return at once.
   virtual bool done(Request& request) = 0;
 
-  // Memory shared by the ranks of this host, `bytes` for each; null where the transport has none.
-  // All ranks of the host must call it together. Part i belongs to rank local_ranks(*this)[i].
-  virtual std::shared_ptr<SharedRegion> share([[maybe_unused]] size_t bytes) { return nullptr; }
+  // Memory shared by some ranks of this host, `bytes` for each; null where the transport has none.
+  // All of them must call it together, with the ranks in the same order. Part i belongs to
+  // ranks[i].
+  virtual std::shared_ptr<SharedRegion> share_among([[maybe_unused]] const std::vector<int>& ranks,
+                                                    [[maybe_unused]] size_t bytes) {
+    return nullptr;
+  }
+  // Among all ranks of this host: part i belongs to rank local_ranks(*this)[i].
+  std::shared_ptr<SharedRegion> share(size_t bytes);
 };
 
 // The ranks on the same host as this one, in rank order.
 std::vector<int> local_ranks(const Transport& transport);
+
+// "rank 3 (host n2)", for people.
+std::string name_of_rank(const Transport& transport, int rank);
 
 // The error of a wait that took too long: "rank 3 (host n2) waited 30 s for rank 4 (host n3) in
 // allreduce, step 7". A type of its own, because whoever is waited for may itself be waiting.

@@ -92,10 +92,10 @@ Error find_culprit(Transport& transport, const FlightRecorder& recorder, const E
   const std::string excuse =
       is_silent ? "it does not answer" : fmt::format("it is still in {}", describe(**behind));
   Error error(ErrorCode::communication,
-              fmt::format("rank {} (host {}) has not come to {}: {}", culprit,
-                          transport.host(culprit), describe(furthest), excuse),
+              fmt::format("{} has not come to {}: {}", name_of_rank(transport, culprit),
+                          describe(furthest), excuse),
               timeout.hint);
-  error.rank = culprit;
+  error.rank = transport.job_rank(culprit);
   error.host = transport.host(culprit);
   if (furthest.step >= 0) error.step = furthest.step;
   return error;

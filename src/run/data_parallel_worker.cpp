@@ -52,8 +52,8 @@ DataParallelWorker::DataParallelWorker(const TrainJob& job, const TrainOptions& 
                                   call("statistics of batch normalisation"));
     };
   }
-  updater_ = std::make_unique<ParameterUpdater>(*parameters_, values_are_shared_, job.communicator,
-                                                update);
+  updater_ = std::make_unique<ParameterUpdater>(
+      *parameters_, values_are_shared_ ? Division::host : Division::none, job.communicator, update);
 }
 
 DataParallelWorker::~DataParallelWorker() {

@@ -41,16 +41,21 @@ struct ParameterUpdater::Hook : torch::autograd::FunctionPostHook {
   int bucket;
 };
 
-ParameterUpdater::ParameterUpdater(FlatParameters& parameters, bool values_are_shared,
+ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division,
                                    comm::Communicator& communicator, const UpdateOptions& options)
     : parameters_(parameters),
       communicator_(communicator),
       options_(options),
-      parts_(values_are_shared ? communicator.local_size() : 1),
-      part_(values_are_shared ? communicator.local_rank() : 0),
-      fused_(values_are_shared &&
-             communicator.peers_can_read(comm::Buffer(parameters.gradient_span()))),
+      division_(division),
+      parts_(division == Division::none   ? 1
+             : division == Division::host ? communicator.local_size()
+                                          : communicator.transport().size()),
+      part_(division == Division::none   ? 0
+            : division == Division::host ? communicator.local_rank()
+                                         : communicator.transport().rank()),
       put_off_(options.clip_norm || options.loss_scale.dynamic),
+      fused_(division == Division::host && !put_off_ &&
+             communicator.peers_can_read(comm::Buffer(parameters.gradient_span()))),
       loss_scale_(options.loss_scale) {
   const auto& slots = parameters.slots();
   const size_t total = parameters.gradient_span().size();
@@ -128,8 +133,13 @@ void ParameterUpdater::reduce(Bucket& bucket) {
          communicator_.meet(bucket.gradients, call("allreduce of the gradients")))
       bucket.sources.push_back(reinterpret_cast<const float*>(copy) + bucket.offset);
   } else {
-    communicator_.allreduce(bucket.gradients, comm::Reduction::sum,
-                            call("allreduce of the gradients"));
+    const comm::Call named = call("allreduce of the gradients");
+    if (parts_ == 1)
+      communicator_.allreduce(bucket.gradients, comm::Reduction::sum, named);
+    else if (division_ == Division::host)
+      communicator_.allreduce_chunk(bucket.gradients, comm::Reduction::sum, named);
+    else
+      communicator_.reduce_scatter(bucket.gradients, comm::Reduction::sum, named);
     bucket.sources.push_back(reinterpret_cast<const float*>(bucket.gradients.data) + bucket.offset);
   }
   if (!put_off_) update(bucket);
@@ -144,12 +154,23 @@ void ParameterUpdater::update(Bucket& bucket) {
   if (bucket.optimizer.needs_norms()) {
     bucket.norms.assign(bucket.optimizer.parameters(), {});
     bucket.optimizer.norms(bucket.mine.begin, values, bucket.sources, update_, bucket.norms);
-    if (parts_ > 1)
-      communicator_.local_allreduce(comm::Buffer(optim::as_integers(bucket.norms)),
-                                    comm::Reduction::sum, call("sum of the norms"));
+    sum_over_parts(comm::Buffer(optim::as_integers(bucket.norms)));
   }
   bucket.optimizer.update(bucket.mine.begin, values, bucket.sources, update_, bucket.norms);
+  if (division_ == Division::all && parts_ > 1)
+    communicator_.all_gather(comm::Buffer(parameters_.value_span().subspan(
+                                 bucket.mine.begin - bucket.offset, bucket.gradients.count)),
+                             call("exchange of the updated parameters"));
   if (exposed) exposed_update_seconds_ += now_seconds() - begin;
+}
+
+void ParameterUpdater::sum_over_parts(comm::Buffer buffer) {
+  if (parts_ == 1) return;
+  const comm::Call named = call("sum of the norms");
+  if (division_ == Division::host)
+    communicator_.local_allreduce(buffer, comm::Reduction::sum, named);
+  else
+    communicator_.allreduce(buffer, comm::Reduction::sum, named);
 }
 
 void ParameterUpdater::finish_reduction() {
@@ -166,7 +187,8 @@ void ParameterUpdater::finish_update() {
   if (put_off_) update_what_was_put_off();
   // The next forward reads what other ranks have updated, the next backward overwrites what they
   // have read.
-  if (parts_ > 1) communicator_.local_barrier(call("end of the update"));
+  if (division_ == Division::host && parts_ > 1)
+    communicator_.local_barrier(call("end of the update"));
 }
 
 void ParameterUpdater::update_what_was_put_off() {
@@ -174,9 +196,7 @@ void ParameterUpdater::update_what_was_put_off() {
   for (const auto& bucket : buckets_)
     squares += optim::sum_of_squares(bucket->sources, bucket->mine.end - bucket->mine.begin,
                                      static_cast<float>(update_.gradient_scale));
-  if (parts_ > 1)
-    communicator_.local_allreduce(comm::Buffer(optim::as_integers(squares)), comm::Reduction::sum,
-                                  call("sum of the norms"));
+  sum_over_parts(comm::Buffer(optim::as_integers(squares)));
   if (!loss_scale_.should_update(squares.finite())) return;
   if (options_.clip_norm)
     update_.gradient_scale *= optim::clip_factor(squares.norm(), *options_.clip_norm);

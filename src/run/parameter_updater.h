@@ -7,14 +7,16 @@
 // the flat buffers, nothing is copied. Without overlap the same buckets are done in the same order
 // after backward, so the bits are the same.
 //
-// The work is divided: of every bucket, each rank of a host updates one part, and only for these
-// parts it keeps optimizer state. On one host the update is part of the reduction: a rank reads the
-// gradients of all ranks for its part, adds them in rank order and updates, in one pass over
-// memory; the parameters exist once, so that a barrier is all it takes to hand them on. Over
-// several hosts the gradients are reduced first, and the ranks of a host then share the update.
+// The work can be divided: of every bucket, each rank updates one part, and only for these parts it
+// keeps optimizer state. Ranks of a host that have the parameters in common divide it among
+// themselves: the update is part of the reduction then, a rank reads the gradients of all ranks for
+// its part, adds them in rank order and updates, in one pass over memory, and a barrier is all it
+// takes to hand the parameters on. Over several hosts the gradients are reduced first, each rank
+// getting the part that it updates. Ranks with parameters of their own can divide the work among
+// all of them, and send each other what they have updated.
 //
 // Clipping and dynamic loss scaling need all gradients before the first update; then the updates
-// come after the last reduction.
+// come after the last reduction, which is not part of them.
 #pragma once
 
 #include <torch/torch.h>
@@ -42,11 +44,16 @@ struct UpdateOptions {
   bool vectors_decay = true;  // biases and the like have weight decay too
 };
 
+enum class Division {
+  none,  // every rank updates everything
+  host,  // the ranks of a host divide it; they have the values in common
+  all    // all ranks divide it
+};
+
 class ParameterUpdater {
  public:
-  // `values_are_shared`: the ranks of the host have the parameters in common.
-  ParameterUpdater(FlatParameters& parameters, bool values_are_shared,
-                   comm::Communicator& communicator, const UpdateOptions& options);
+  ParameterUpdater(FlatParameters& parameters, Division division, comm::Communicator& communicator,
+                   const UpdateOptions& options);
   ~ParameterUpdater();
 
   double loss_scale() const { return loss_scale_.scale(); }
@@ -80,15 +87,17 @@ class ParameterUpdater {
   void gradient_is_complete(int bucket);
   void reduce(Bucket& bucket);
   void update(Bucket& bucket);
+  void sum_over_parts(comm::Buffer buffer);
   void update_what_was_put_off();
   comm::Call call(std::string_view operation) const;
 
   FlatParameters& parameters_;
   comm::Communicator& communicator_;
   UpdateOptions options_;
+  const Division division_;
   const int parts_, part_;  // of every bucket, this rank updates part_ of parts_
+  const bool put_off_;      // the update, until all gradients are reduced
   const bool fused_;        // the update adds the gradients up
-  const bool put_off_;      // until all gradients are reduced
   optim::LossScale loss_scale_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Watched> watched_;

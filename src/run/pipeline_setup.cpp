@@ -215,7 +215,7 @@ void PipelineWorker::divide_parameters(const std::vector<std::vector<int>>& stag
 void PipelineWorker::open_group(Group& group, int channel, bool overlap) {
   group.transport = std::make_unique<comm::SubTransport>(world_, group.ranks, channel);
   group.communicator = std::make_unique<comm::Communicator>(
-      *group.transport, comm::CommunicatorOptions{.shared_memory = false});
+      *group.transport, job_.communicator.options_among(group.ranks));
   if (group.parameters.empty()) return;
   std::vector<torch::Tensor> parameters;
   for (const int p : group.parameters) parameters.push_back(state_[static_cast<size_t>(p)]);
@@ -226,8 +226,9 @@ void PipelineWorker::open_group(Group& group, int channel, bool overlap) {
   group.flat = std::make_unique<FlatParameters>(parameters, memory);
   UpdateOptions update = options_.update;
   update.overlap = overlap;
-  group.updater = std::make_unique<ParameterUpdater>(*group.flat, /*values_are_shared=*/false,
-                                                     *group.communicator, update);
+  group.updater = std::make_unique<ParameterUpdater>(
+      *group.flat, job_.plan.sharded_optimizer ? Division::all : Division::none,
+      *group.communicator, update);
 }
 
 }  // namespace renkei::run

@@ -19,13 +19,15 @@ constexpr Collective kCollectives[] = {Collective::allreduce, Collective::reduce
                                        Collective::all_gather, Collective::broadcast,
                                        Collective::all_to_all};
 constexpr DType kTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64};
+constexpr Buffers kKinds[] = {Buffers::once, Buffers::shared, Buffers::privates};
 
-int64_t wrong_in(Communicator& communicator, Collective collective, DType dtype, bool shared,
+int64_t wrong_in(Communicator& communicator, Collective collective, DType dtype, Buffers kind,
                  size_t count) {
   std::vector<std::byte> own(count * comm::size_of(dtype)), other(own.size());
-  const Buffer buffer =
-      shared ? communicator.allocate(count, dtype) : Buffer(own.data(), count, dtype);
-  CollectiveCase subject(communicator, collective, buffer, {other.data(), count, dtype}, {});
+  const Buffer buffer = kind == Buffers::privates ? Buffer(own.data(), count, dtype)
+                                                  : communicator.allocate(count, dtype);
+  if (!CollectiveCase::exists(communicator, collective, kind, buffer)) return 0;
+  CollectiveCase subject(communicator, collective, kind, buffer, {other.data(), count, dtype}, {});
   const int64_t wrong = subject.count_wrong();
   subject.run_from_other();
   communicator.barrier({});
@@ -39,12 +41,10 @@ TEST(CollectiveCase, FindsNothingWrongWithOurCollectives) {
       for (const Collective collective : kCollectives)
         for (const DType dtype : kTypes)
           for (const size_t count : {size_t{12}, size_t{12000}})
-            for (const bool shared : {true, false}) {
-              EXPECT_EQ(wrong_in(in_memory, collective, dtype, shared, count), 0)
-                  << name_of(collective) << ' ' << name_of(dtype);
-              EXPECT_EQ(wrong_in(by_messages, collective, dtype, shared, count), 0)
-                  << name_of(collective) << ' ' << name_of(dtype);
-            }
+            for (const Buffers kind : kKinds)
+              for (Communicator* communicator : {&in_memory, &by_messages})
+                EXPECT_EQ(wrong_in(*communicator, collective, dtype, kind, count), 0)
+                    << name_of(collective) << ' ' << name_of(dtype) << ' ' << name_of(kind);
     });
 }
 
@@ -75,6 +75,19 @@ class Careless : public Transport {
   std::list<std::vector<std::byte>> sent_;
 };
 
+TEST(CollectiveCase, HasAResultOnceWhereAllRanksCanReadIt) {
+  comm::run_as_threads(2, [&](Transport& t) {
+    Communicator in_memory(t, {}), by_messages(t, {.shared_memory = false});
+    const auto exists = [](Communicator& communicator, Collective collective) {
+      return CollectiveCase::exists(communicator, collective, Buffers::once,
+                                    communicator.allocate(10, DType::f32));
+    };
+    EXPECT_TRUE(exists(in_memory, Collective::allreduce));
+    EXPECT_FALSE(exists(in_memory, Collective::all_gather));
+    EXPECT_FALSE(exists(by_messages, Collective::allreduce));
+  });
+}
+
 TEST(CollectiveCase, CountsWhatAFaultyNetworkChanges) {
   comm::run_as_threads(2, [&](Transport& t) {
     Careless careless(t);
@@ -83,7 +96,7 @@ TEST(CollectiveCase, CountsWhatAFaultyNetworkChanges) {
         {.algorithm = comm::Algorithm::ring, .segment_bytes = 1 << 20, .shared_memory = false});
     for (const DType dtype : kTypes) {
       const auto wrong = [&](Collective collective) {
-        return wrong_in(communicator, collective, dtype, false, 1000);
+        return wrong_in(communicator, collective, dtype, Buffers::privates, 1000);
       };
       // Two ranks send a message each; its first element is wrong where it arrives, and after an
       // allreduce the wrong sum goes back as well.
@@ -101,8 +114,8 @@ TEST(CollectiveCase, KnowsTheFactorsOfTheBusBandwidth) {
     Communicator communicator(t, {});
     float buffer = 0, other = 0;
     const auto factor = [&](Collective collective) {
-      return CollectiveCase(communicator, collective, Buffer(std::span(&buffer, 1)),
-                            Buffer(std::span(&other, 1)), {})
+      return CollectiveCase(communicator, collective, Buffers::privates,
+                            Buffer(std::span(&buffer, 1)), Buffer(std::span(&other, 1)), {})
           .bus_factor();
     };
     EXPECT_DOUBLE_EQ(factor(Collective::allreduce), 1.5);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -18,8 +19,10 @@
 #include "comm/allreduce.h"
 #include "comm/barrier.h"
 #include "comm/broadcast.h"
+#include "comm/communicator.h"
 #include "comm/reduce_scatter.h"
 #include "comm/reference.h"
+#include "comm/sub_transport.h"
 #include "tests/comm/patterns.h"
 #include "tests/comm/sanitizer.h"
 
@@ -348,6 +351,28 @@ void check_broadcast_above_2_31_bytes(Transport& transport) {
   size_t wrong = 0;
   for (size_t i = 0; i < words; ++i) wrong += buffer[i] != static_cast<int64_t>(i) + 5;
   EXPECT_EQ(wrong, 0u);
+}
+
+void check_groups_share_memory(Transport& transport) {
+  std::vector<int> ranks;
+  float expected = 0;
+  for (int rank = transport.size() - 1; rank >= 0; --rank) {
+    if (rank % 2 != transport.rank() % 2) continue;
+    ranks.push_back(rank);
+    expected += static_cast<float>(rank + 1);
+  }
+  SubTransport group(transport, ranks, 16);
+  Communicator communicator(group, {});
+  EXPECT_EQ(communicator.local_size(), group.size());
+  for (const size_t count : {size_t{1}, size_t{100'003}}) {
+    const Buffer buffer = communicator.allocate(count, DType::f32);
+    const std::span<float> values(reinterpret_cast<float*>(buffer.data), count);
+    std::ranges::fill(values, static_cast<float>(transport.rank() + 1));
+    communicator.allreduce(buffer, Reduction::sum, kCall);
+    EXPECT_EQ(communicator.peers_can_read(buffer), group.size() > 1);
+    EXPECT_EQ(std::ranges::count(values, expected), static_cast<int64_t>(count));
+    communicator.barrier(kCall);
+  }
 }
 
 void check_missing_rank_is_named(Transport& transport) {

@@ -25,6 +25,9 @@ void check_allreduce_gives_same_bits(Transport& transport);
 // 300 collectives in a random order, nothing between them: no message may reach another one.
 void check_random_sequence(Transport& transport);
 
+// Ranks with even and with odd numbers sum for themselves, in memory that only they share.
+void check_groups_share_memory(Transport& transport);
+
 // One message of more than 2^31 bytes. About 2.1 GB per rank, and as much again in the transport.
 void check_broadcast_above_2_31_bytes(Transport& transport);
 

@@ -62,6 +62,9 @@ TEST_P(Collectives, AllreduceLeavesTheSameBitsOnEveryRank) {
 TEST_P(Collectives, RandomSequencesDoNotMixMessages) {
   run(check_random_sequence);
 }
+TEST_P(Collectives, OfGroupsUseMemoryThatOnlyTheyShare) {
+  run(check_groups_share_memory);
+}
 TEST_P(Collectives, AMissingRankIsNamed) {
   run(check_missing_rank_is_named);
 }

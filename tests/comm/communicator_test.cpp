@@ -55,6 +55,45 @@ TEST(Communicator, ScattersAReductionAndGathersItAgain) {
   });
 }
 
+// On one host, on several, with as many ranks each or not.
+TEST(Communicator, SumsInEveryLayoutAllOrARanksChunk) {
+  const std::vector<std::vector<std::string>> layouts{{"a", "a"},
+                                                      {"a", "b"},
+                                                      {"a", "b", "a", "b"},
+                                                      {"a", "a", "b"},
+                                                      {"a", "a", "a", "b", "b", "b"}};
+  const std::vector<CommunicatorOptions> ways{{},
+                                              {.algorithm = Algorithm::ring},
+                                              {.algorithm = Algorithm::hierarchical},
+                                              {.wire = DType::bf16},
+                                              {.reproducible = true},
+                                              {.shared_memory = false}};
+  const auto check = [](Transport& t, const CommunicatorOptions& options) {
+    Communicator communicator(t, options);
+    const Buffer buffer = communicator.allocate(1001, DType::f32);
+    const std::span<float> values(reinterpret_cast<float*>(buffer.data), 1001);
+    const auto sum = static_cast<float>(t.size() * (t.size() + 1) / 2);
+
+    std::ranges::fill(values, static_cast<float>(t.rank() + 1));
+    communicator.allreduce(buffer, Reduction::sum, {});
+    EXPECT_EQ(std::ranges::count(values, sum), 1001);
+    communicator.barrier({});
+
+    std::ranges::fill(values, static_cast<float>(t.rank() + 1));
+    const Buffer chunk = communicator.allreduce_chunk(buffer, Reduction::sum, {});
+    const Range mine = chunk_range(1001, communicator.local_size(), communicator.local_rank());
+    EXPECT_EQ(chunk.count, mine.size());
+    EXPECT_EQ(chunk.data, buffer.part(mine.begin, mine.size()).data);
+    EXPECT_EQ(std::ranges::count(values.subspan(mine.begin, mine.size()), sum),
+              static_cast<int64_t>(mine.size()));
+    communicator.barrier({});
+  };
+  for (const auto& hosts : layouts)
+    for (const CommunicatorOptions& options : ways)
+      run_as_threads(static_cast<int>(hosts.size()), [&](Transport& t) { check(t, options); },
+                     {.hosts = hosts});
+}
+
 TEST(Communicator, RecordsItsCollectives) {
   on_all_layouts([&](Communicator& communicator, bool shared) {
     Memory memory(communicator, shared);
@@ -76,6 +115,19 @@ TEST(Communicator, PutsTheHostsOfAGroupSideBySideAndSaysSo) {
                    EXPECT_THAT(communicator.topology(),
                                HasSubstr("ring 0,2,1,3 crosses between hosts 4 times and between "
                                          "groups 3 times; groups a1,a2;b1; 4 hosts"));
+                 },
+                 {.hosts = {"a1", "b1", "a2", "b2"}});
+}
+
+TEST(Communicator, KeepsTheOrderOfTheRingAmongSomeOfItsRanks) {
+  run_as_threads(4,
+                 [&](Transport& t) {
+                   const Communicator communicator(
+                       t, {.host_groups = {{"a1", "a2"}, {"b1"}}, .wire = DType::f16});
+                   const CommunicatorOptions options = communicator.options_among({1, 2, 3});
+                   EXPECT_THAT(options.ring_order, testing::ElementsAre(1, 0, 2));
+                   EXPECT_TRUE(options.host_groups.empty());
+                   EXPECT_EQ(options.wire, DType::f16);
                  },
                  {.hosts = {"a1", "b1", "a2", "b2"}});
 }

@@ -28,6 +28,10 @@ TEST(MpiCollectives, DoNotMixTheirMessages) {
   check_random_sequence(world->transport());
 }
 
+TEST(MpiCollectives, OfGroupsUseMemoryThatOnlyTheyShare) {
+  check_groups_share_memory(world->transport());
+}
+
 TEST(MpiCollectives, MoveMoreThan2To31Bytes) {
   // Twice is enough: more ranks only need more memory.
   if (world->transport().size() == 2) check_broadcast_above_2_31_bytes(world->transport());

@@ -179,8 +179,7 @@ using Numbers = testing::Types<float, double, Half, BFloat16, int64_t>;
 TYPED_TEST_SUITE(Reduce, Numbers);
 
 template <typename T>
-void check_reduce_many(size_t sources, size_t count, size_t offset, Reduction reduction,
-                       bool streaming) {
+void check_reduce_many(size_t sources, size_t count, size_t offset, Reduction reduction) {
   std::vector<std::vector<T>> inputs;
   std::vector<const std::byte*> pointers;
   for (size_t s = 0; s < sources; ++s) {
@@ -193,7 +192,7 @@ void check_reduce_many(size_t sources, size_t count, size_t offset, Reduction re
     for (size_t s = 0; s < sources; ++s) elements.push_back(inputs[s][offset + s + i]);
     expected[offset + i] = plain_reduction(elements, reduction);
   }
-  reduce_many(Buffer(std::span(into)).part(offset, count), pointers, reduction, streaming);
+  reduce_many(Buffer(std::span(into)).part(offset, count), pointers, reduction);
   expect_same(into, expected);
 }
 
@@ -203,29 +202,43 @@ TYPED_TEST(Reduce, GivesTheBitsOfThePlainLoopForAnySourcesSizesAndPlaces) {
       for (const size_t count : {0, 1, 3, 7, 8, 15, 16, 31, 64, 129, 1000})
         for (const size_t offset : {0, 1, 3})
           for (const Reduction reduction : kReductions)
-            for (const bool streaming : {false, true})
-              check_reduce_many<TypeParam>(sources, count, offset, reduction, streaming);
+            check_reduce_many<TypeParam>(sources, count, offset, reduction);
   });
 }
 
-TYPED_TEST(Reduce, MayWriteOverAnyOfItsSources) {
-  for (const size_t sources : {2, 3, 4})
-    for (size_t target = 0; target < sources; ++target)
-      for (const bool streaming : {false, true}) {
-        std::vector<std::vector<TypeParam>> inputs;
-        std::vector<const std::byte*> pointers;
-        for (size_t s = 0; s < sources; ++s)
-          inputs.push_back(any_elements<TypeParam>(static_cast<int>(s), 1001));
-        for (auto& input : inputs) pointers.push_back(Buffer(std::span(input)).data);
-        std::vector<TypeParam> expected(1001);
-        for (size_t i = 0; i < expected.size(); ++i) {
-          std::vector<TypeParam> elements;
-          for (const auto& input : inputs) elements.push_back(input[i]);
-          expected[i] = plain_reduction(elements, Reduction::sum);
-        }
-        reduce_many(Buffer(std::span(inputs[target])), pointers, Reduction::sum, streaming);
-        expect_same(inputs[target], expected);
-      }
+// Into one of the sources, or into all of them.
+template <typename T>
+void check_in_place(size_t sources, size_t target, bool everywhere, Reduction reduction) {
+  constexpr size_t kCount = 1001;
+  std::vector<std::vector<T>> inputs;
+  for (size_t s = 0; s < sources; ++s)
+    inputs.push_back(any_elements<T>(static_cast<int>(s), kCount));
+  std::vector<T> expected(kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    std::vector<T> elements;
+    for (const auto& input : inputs) elements.push_back(input[i]);
+    expected[i] = plain_reduction(elements, reduction);
+  }
+  const auto untouched = inputs;
+  std::vector<const std::byte*> pointers;
+  std::vector<std::byte*> others;
+  for (size_t s = 0; s < sources; ++s) {
+    pointers.push_back(Buffer(std::span(inputs[s])).data);
+    if (s != target && everywhere) others.push_back(Buffer(std::span(inputs[s])).data);
+  }
+  reduce_and_spread(Buffer(std::span(inputs[target])), others, pointers, reduction);
+  for (size_t s = 0; s < sources; ++s)
+    expect_same(inputs[s], s == target || everywhere ? expected : untouched[s]);
+}
+
+TYPED_TEST(Reduce, MayWriteOverAnyOrAllOfItsSources) {
+  for_every_instruction_set([] {
+    for (const size_t sources : {2, 3, 4})
+      for (size_t target = 0; target < sources; ++target)
+        for (const bool everywhere : {false, true})
+          for (const Reduction reduction : {Reduction::sum, Reduction::mean})
+            check_in_place<TypeParam>(sources, target, everywhere, reduction);
+  });
 }
 
 TYPED_TEST(Reduce, OfAPairCountsTheMeanAsASum) {

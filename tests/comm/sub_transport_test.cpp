@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/error.h"
 #include "comm/allreduce.h"
 #include "comm/barrier.h"
+#include "comm/communicator.h"
 #include "comm/thread_transport.h"
 
 namespace renkei::comm {
@@ -58,6 +62,26 @@ TEST(SubTransport, NamesTheParentsRanksInErrors) {
   } catch (const Error& error) {
     EXPECT_THAT(error.message, testing::HasSubstr("rank 1 (host thread-host) waited 50 ms for "
                                                   "rank 2 (host thread-host) in barrier"));
+  }
+}
+
+// In shared memory too, whose barrier knows the members of the group only.
+TEST(SubTransport, NamesTheParentsRanksWhenAMemberStaysAway) {
+  const auto stay_away = [](Transport& transport) {
+    if (transport.rank() == 0) return;
+    SubTransport view(transport, {2, 1}, 16);
+    Communicator communicator(view, {});
+    if (transport.rank() == 2) communicator.barrier({.timeout_seconds = 0.05});
+    // Leaving would be noticed before the time is over.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  };
+  try {
+    run_as_threads(3, stay_away);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message, testing::StartsWith("rank 2 (host thread-host) waited 5"));
+    EXPECT_THAT(error.message, testing::HasSubstr("for rank 1 (host thread-host) in barrier"));
+    EXPECT_EQ(error.rank, 1);
   }
 }
 

@@ -26,11 +26,12 @@ struct Layout {
   std::string schedule = "1f1b";
   bool recompute = false;
   std::vector<int> replicas_of = {};  // of each group, where they differ
+  bool sharded = false;               // the optimizer's state is divided among the replicas
 
   std::string name() const {
-    return fmt::format("{} stages × {} replicas, {} micro-batches, {}{}{}", stages, replicas,
+    return fmt::format("{} stages × {} replicas, {} micro-batches, {}{}{}{}", stages, replicas,
                        micro_batches, schedule, chunks > 1 ? ", chunks" : "",
-                       recompute ? ", recompute" : "");
+                       recompute ? ", recompute" : "", sharded ? ", sharded" : "");
   }
 };
 
@@ -47,7 +48,8 @@ plan::Plan plan_for(const TestCase& test, const Layout& layout) {
                             .accumulation = layout.micro_batches,
                             .ranks = layout.replicas},
                   .schedule = layout.schedule,
-                  .chunks = layout.chunks};
+                  .chunks = layout.chunks,
+                  .sharded_optimizer = layout.sharded};
   const size_t ops = capture.graph.ops.size();
   std::vector<int> stage_of(ops);
   for (int s = 0; s < stages; ++s) {
@@ -146,11 +148,15 @@ TEST_P(Pipelines, LeaveTheSameBitsAsOneProcess) {
 
 TEST_P(Pipelines, WithReplicasEqualDataParallel) {
   const TestCase test = test_case(GetParam());
-  const Layout layout{.stages = 2, .replicas = 2, .micro_batches = 2};
   // Running statistics are those of each replica, as in data parallel training.
   const Trained expected = train_by(test, plan::data_parallel_plan(plan::infer_batch_sizes(
                                               {.global = test.batch, .accumulation = 2}, 2)));
-  expect_equal(train_by(test, plan_for(test, layout)), expected, 2e-6);
+  for (const bool sharded : {false, true}) {
+    const Layout layout{.stages = 2, .replicas = 2, .micro_batches = 2, .sharded = sharded};
+    SCOPED_TRACE(layout.name());
+    // In shared memory, both sum in rank order.
+    expect_equal(train_by(test, plan_for(test, layout)), expected, test.tied ? 2e-6 : 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(OfNetworks, Pipelines,
@@ -193,6 +199,22 @@ TEST(Pipelines, WithUnequalReplicasEqualOneProcess) {
   Layout layout{.stages = 3, .replicas = 1, .micro_batches = 2, .replicas_of = {1, 2, 3}};
   const Trained expected = train_alone(test, layout);
   expect_equal(train_by(test, plan_for(test, layout)), expected, 2e-6);
+}
+
+// Also where the update needs norms of whole parameters.
+TEST(Pipelines, LeaveTheSameBitsWithTheStateOfTheOptimizerDivided) {
+  TestCase test = test_case("lenet");
+  for (const auto kind : {optim::OptimizerKind::adamw, optim::OptimizerKind::lamb}) {
+    test.options.update.optimizer = {.kind = kind, .weight_decay = 0.01};
+    Layout layout{.stages = 2, .replicas = 2, .micro_batches = 2};
+    const Trained whole = train_by(test, plan_for(test, layout));
+    layout.sharded = true;
+    const Trained divided = train_by(test, plan_for(test, layout));
+    expect_equal(divided, whole, 0);
+    const auto state = [](const Trained& trained) { return trained.result.memory[0].optimizer; };
+    EXPECT_GT(state(whole), 0);
+    EXPECT_NEAR(static_cast<double>(state(divided)) / static_cast<double>(state(whole)), 0.5, 0.01);
+  }
 }
 
 TEST(Pipelines, EvaluateAsOneProcess) {
