@@ -8,7 +8,6 @@
 namespace renkei::bench {
 namespace {
 
-using comm::Buffer;
 using comm::Collective;
 using comm::Reduction;
 
