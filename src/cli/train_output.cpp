@@ -173,8 +173,9 @@ namespace {
 std::string plan_in_words(const plan::Plan& plan) {
   if (plan.stages == 1)
     return fmt::format("data parallel on {} rank{}", plan.replicas, plan.replicas == 1 ? "" : "s");
-  return fmt::format("{} stages on {} ranks, {} micro-batches, {}", plan.stages, plan.ranks(),
-                     plan.batch.accumulation, plan.schedule);
+  return fmt::format("{} stages on {} ranks, {} micro-batches, {}{}", plan.stages, plan.ranks(),
+                     plan.batch.accumulation, plan.schedule,
+                     plan.sharded_optimizer ? ", sharded optimizer" : "");
 }
 
 // The planner's word beside what came of it.

@@ -188,11 +188,11 @@ void SharedMemory::allreduce_small(Buffer buffer, const Operation& operation, co
 void SharedMemory::allreduce_shared(Buffer buffer, const Location& location,
                                     const Operation& operation, const Call& call) {
   barrier_->enter(operation, call);
-  reduce_chunks(buffer, location, operation.reduction, /*everywhere=*/true);
+  reduce_chunks(buffer, *location.allocation, operation.reduction, /*everywhere=*/true);
   barrier_->arrive_and_wait(call);
 }
 
-void SharedMemory::reduce_chunks(Buffer buffer, const Location& location, Reduction reduction,
+void SharedMemory::reduce_chunks(Buffer buffer, const Allocation& allocation, Reduction reduction,
                                  bool everywhere) {
   const int ranks = local_size();
   for (int turn = 0; turn < ranks; ++turn) {
@@ -203,8 +203,7 @@ void SharedMemory::reduce_chunks(Buffer buffer, const Location& location, Reduct
     const size_t blocks = (chunk.size() + block - 1) / block;
     const auto reduce = [&](size_t k) {
       const size_t begin = chunk.begin + (backwards_ ? blocks - 1 - k : k) * block;
-      reduce_block(buffer.part(begin, std::min(block, chunk.end - begin)),
-                   location.offset + begin * size_of(buffer.dtype), *location.allocation, owner,
+      reduce_block(buffer.part(begin, std::min(block, chunk.end - begin)), allocation, owner,
                    reduction, everywhere);
     };
     if (buffer.bytes() < options_.help_bytes) {
@@ -223,16 +222,17 @@ void SharedMemory::reduce_chunks(Buffer buffer, const Location& location, Reduct
   backwards_ = !backwards_;
 }
 
-void SharedMemory::reduce_block(Buffer mine, size_t offset, const Allocation& allocation, int owner,
+void SharedMemory::reduce_block(Buffer mine, const Allocation& allocation, int owner,
                                 Reduction reduction, bool everywhere) {
+  const auto offset = mine.data - allocation.parts[static_cast<size_t>(local_rank())];
   others_.clear();
   for (int local = 0; local < local_size(); ++local) {
     std::byte* const theirs = allocation.parts[static_cast<size_t>(local)] + offset;
     sources_[static_cast<size_t>(local)] = theirs;
     if (everywhere && local != owner) others_.push_back(theirs);
   }
-  std::byte* const place = allocation.parts[static_cast<size_t>(owner)] + offset;
-  reduce_and_spread({place, mine.count, mine.dtype}, others_, sources_, reduction);
+  const Buffer place(allocation.parts[static_cast<size_t>(owner)] + offset, mine.count, mine.dtype);
+  reduce_and_spread(place, others_, sources_, reduction);
 }
 
 void SharedMemory::allreduce_private(Buffer buffer, const Operation& operation, const Call& call) {
@@ -295,7 +295,7 @@ void SharedMemory::reduce_scatter(Buffer buffer, Reduction reduction, const Call
                    .count = buffer.count,
                    .place = location.place},
                   call);
-  reduce_chunks(buffer, location, reduction, /*everywhere=*/false);
+  reduce_chunks(buffer, *location.allocation, reduction, /*everywhere=*/false);
   // Peers read from this rank's other chunks until they have arrived here.
   barrier_->arrive_and_wait(call);
 }

@@ -88,9 +88,11 @@ class SharedMemory {
                         const Call& call);
   void allreduce_private(Buffer buffer, const Operation& operation, const Call& call);
   // Of all ranks' buffers into each rank's, its own chunk or, `everywhere`, all of them.
-  void reduce_chunks(Buffer buffer, const Location& location, Reduction reduction, bool everywhere);
-  void reduce_block(Buffer mine, size_t offset, const Allocation& allocation, int owner,
-                    Reduction reduction, bool everywhere);
+  void reduce_chunks(Buffer buffer, const Allocation& allocation, Reduction reduction,
+                     bool everywhere);
+  // Some elements, which `mine` says where this rank has them.
+  void reduce_block(Buffer mine, const Allocation& allocation, int owner, Reduction reduction,
+                    bool everywhere);
   std::atomic<uint64_t>& taken_blocks(int local) const;  // of a rank's chunks, over all operations
   void reduce_piece(Buffer piece, size_t turn, Reduction reduction);
   void copy_in(Buffer piece, size_t turn);

@@ -16,15 +16,18 @@ class BenchCollectives(Case):
         return self.run_json(*BENCH, *arguments)["rows"]
 
     def test_every_collective_and_every_type_is_timed_and_right(self):
-        for collective, dtype, size in (("allreduce", "bf16", 2), ("reduce_scatter", "f16", 2),
+        for collective, dtype, element in (("allreduce", "bf16", 2), ("reduce_scatter", "f16", 2),
                                         ("all_gather", "i64", 8), ("broadcast", "f64", 8),
                                         ("all_to_all", "f32", 4)):
             rows = self.rows("--collective", collective, "--dtype", dtype, "--sizes",
                              "1KiB:64KiB:*64", "--repeat", 1)
-            self.assertEqual([row["size_bytes"] for row in rows], [1024, 1024, 65536, 65536])
+            # Only an allreduce has one result for all ranks of the host.
+            buffers = ["once"] * (collective == "allreduce") + ["shared", "private"]
+            self.assertEqual([(row["size_bytes"], row["buffers"]) for row in rows],
+                             [(size, kind) for size in (1024, 65536) for kind in buffers])
             for row in rows:
                 self.assertEqual((row["collective"], row["dtype"]), (collective, dtype))
-                self.assertEqual(row["count"] * size, row["size_bytes"])
+                self.assertEqual(row["count"] * element, row["size_bytes"])
                 self.assertEqual(row["wrong"], 0, row)
                 self.assertGreater(row["time_us"], 0)
 

@@ -72,6 +72,21 @@ class Pipeline(Case):
         self.assert_fails(2, "--measure measures this machine", "--cluster", "plan", "--model",
                           "lenet", "--measure", "--cluster", "mn1")
 
+    def test_replicas_of_a_stage_can_divide_the_state_of_the_optimizer(self):
+        self.run_json("plan", "--model", "lenet", "--measure", "--devices", "4", "--stages", "2",
+                      "--batch", "16", "--micro-batches", "2", "--set", "plan.sharded_optimizer=no",
+                      "-o", "whole.json")
+        plan = json.loads(self.path.joinpath("whole.json").read_text())
+        replicas = {rank: len(stage["ranks"]) for stage in plan["stage_list"] for rank in stage["ranks"]}
+        plan["sharded_optimizer"] = True
+        self.path.joinpath("divided.json").write_text(json.dumps(plan))
+        whole, divided = (self.run_json("train", "--model", "lenet", "--data", "random", "--steps", "3", "-n", "4",
+                                        "--set", "optim.name=adamw", "--plan", f"{name}.json")
+                          for name in ("whole", "divided"))
+        self.assertEqual(divided["parameters_checksum"], whole["parameters_checksum"])
+        for rank, (a, b) in enumerate(zip(divided["memory_bytes"], whole["memory_bytes"])):
+            self.assertAlmostEqual(a["optimizer"] * replicas[rank] / b["optimizer"], 1, delta=0.01)
+
     def test_auto_is_data_parallel_where_that_is_fastest(self):
         result = self.run_json("train", "--model", "lenet", "--data", "random", "--batch", "64",
                                "--steps", "3", "-n", "2", "--plan", "auto")
