@@ -17,8 +17,8 @@ class BenchCollectives(Case):
 
     def test_every_collective_and_every_type_is_timed_and_right(self):
         for collective, dtype, element in (("allreduce", "bf16", 2), ("reduce_scatter", "f16", 2),
-                                        ("all_gather", "i64", 8), ("broadcast", "f64", 8),
-                                        ("all_to_all", "f32", 4)):
+                                           ("all_gather", "i64", 8), ("broadcast", "f64", 8),
+                                           ("all_to_all", "f32", 4)):
             rows = self.rows("--collective", collective, "--dtype", dtype, "--sizes",
                              "1KiB:64KiB:*64", "--repeat", 1)
             # Only an allreduce has one result for all ranks of the host.
