@@ -2,6 +2,9 @@
 
 JOBS ?= $(shell nproc)
 RENKEI = build/bin/renkei
+# make PYTHON=/path/to/python builds against the torch that this Python has; without it .venv gets one.
+VENV_PYTHON = .venv/bin/python
+export PIP_ARGS PYTHON
 
 .PHONY: help setup build run test test-all test-sanitizers test-network bench lint format install clean
 
@@ -10,7 +13,7 @@ help:
 	@echo "make test     build and run all tests, with sanitizers where they apply"
 	@echo "make test-all       also the slow ones: every family of TorchScript models"
 	@echo "make test-network   training over several emulated hosts; needs root"
-	@echo "make setup    install the Debian packages that are missing"
+	@echo "make setup    install the Debian and Python packages that are missing"
 	@echo "make build    build $(RENKEI)"
 	@echo "make bench    measure against the peers on this machine"
 	@echo "make lint     formatting, clang-tidy on changed files, warnings as errors"
@@ -21,7 +24,7 @@ setup:
 	@tools/setup.sh
 
 build/build.ninja: | setup
-	@cmake --preset release
+	@cmake --preset release $(if $(PYTHON),-DRENKEI_PYTHON=$(PYTHON))
 
 build: setup build/build.ninja
 	@cmake --build build -j $(JOBS)
@@ -54,7 +57,7 @@ test-sanitizers: setup
 
 # Training over three emulated hosts (network namespaces): needs root.
 test-network: build
-	@cd tests/network && RENKEI=$(CURDIR)/$(RENKEI) /usr/bin/python3 network_test.py
+	@cd tests/network && RENKEI=$(CURDIR)/$(RENKEI) $(CURDIR)/$(VENV_PYTHON) network_test.py
 
 bench: build
 	@bench/run.sh

@@ -1,6 +1,6 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Our allreduce against every peer on this machine, in rounds: each round runs renkei with the
-linked MPI library's algorithms and Gloo in the same processes, over ob1 and over UCX, then MPICH's
+linked MPI library's algorithms in the same processes, over ob1 and over UCX, then MPICH's
 and torch.distributed's programs. Prints medians over the rounds, best peer / ours; for private buffers,
 the best of what the peers choose by themselves / ours.
 
@@ -40,7 +40,7 @@ def run_mpich(program, ranks, sizes):
 def run_torch(ranks, sizes):
     with tempfile.TemporaryDirectory() as directory:
         processes = [subprocess.Popen(
-            ["/usr/bin/python3", str(ROOT / "bench/peers/torch_allreduce.py"), str(rank), str(ranks),
+            [str(ROOT / ".venv/bin/python"), str(ROOT / "bench/peers/torch_allreduce.py"), str(rank), str(ranks),
              directory, "5", *map(str, sizes)], stdout=subprocess.PIPE, text=True,
             stderr=subprocess.DEVNULL) for rank in range(ranks)]
         outputs = [process.communicate()[0] for process in processes]
@@ -66,7 +66,7 @@ def main():
                     column[f"ours {row['buffers']}"].append(row["time_us"])
                     column[f"bound {row['buffers']}"].append(row["bound_us"])
                     for peer, us in row["peers"].items():
-                        column[peer if peer.startswith("gloo") else f"openmpi-{pml} {peer}"].append(us)
+                        column[f"openmpi-{pml} {peer}"].append(us)
             sizes = sorted(times)
             for peer, result in (("mpich", run_mpich(program, options.ranks, sizes)),
                                  ("torch gloo", run_torch(options.ranks, sizes))):

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """What data costs. Studies, each with a table on stdout:
 
   loader    our loader against torchvision's, on the same pictures, in rounds: JPEGs of 500 x 375 pixels to
@@ -49,7 +49,7 @@ def draw(directory, images):
 
 
 def run_torchvision(directory, workers, seconds):
-    done = subprocess.run(["/usr/bin/python3", ROOT / "bench/peers/torchvision_loader.py", directory,
+    done = subprocess.run([sys.executable, ROOT / "bench/peers/torchvision_loader.py", directory,
                            str(workers), "64", str(seconds)], capture_output=True, text=True,
                           check=True)
     return float(done.stdout)

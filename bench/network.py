@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Ring allreduce over three emulated hosts with 1 Gbit/s links: bus bandwidth as a part of the link
 rate, and what 16 bits on the wire gain. Needs root. usage: bench/network.py [RATE_MBIT]"""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """A pipeline of two stages on two cores against one core and against data parallel training, and what
 --plan auto chooses: interleaved rounds, medians.
 

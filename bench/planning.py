@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """How long does planning take, and how does that grow? A table on stdout and a plot (SVG).
 
 Times are those of the processor: planning is one thread, and other work on the machine does not count."""

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """What each switch of the kernels gives: training steps with everything on, and with one switch off, in
 rounds. Prints medians, and the time without over the time with.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Training steps of renkei against PyTorch's, in rounds: each round trains each network with renkei
 and then with each peer, with the same batch, threads and number of steps. Prints medians over the
 rounds and PyTorch's time over ours.
@@ -37,7 +37,7 @@ def run_renkei(model, batch, options, settings=()):
 
 
 def run_torch(mode, model, batch, options):
-    words = ["/usr/bin/python3", PEER, mode, model, batch, steps_of(model, options), options.threads]
+    words = [sys.executable, PEER, mode, model, batch, steps_of(model, options), options.threads]
     ranks = 1 if mode == "eager" else options.ranks
     with tempfile.TemporaryDirectory() as directory:
         processes = [subprocess.Popen([str(word) for word in [*words, rank, ranks, directory]],

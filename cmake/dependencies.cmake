@@ -1,4 +1,5 @@
-# Everything comes from Debian packages (tools/packages.txt). What is found is printed at the end of
+# Everything comes from Debian packages (tools/packages.txt) and, Torch and oneDNN, from Python packages
+# (tools/requirements*.txt) in the project's .venv. What is found is printed at the end of
 # the configuration; an optional part that is left out ends as a named error at its use.
 
 set(RENKEI_FOUND_TABLE "" CACHE INTERNAL "")
@@ -28,7 +29,6 @@ find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(hwy REQUIRED)
-find_package(dnnl REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
@@ -38,7 +38,6 @@ renkei_found("nlohmann-json" "${nlohmann_json_VERSION}")
 renkei_found("toml++" "${tomlplusplus_VERSION}")
 renkei_found("CLI11" "${CLI11_VERSION}")
 renkei_found("Highway" "${hwy_VERSION}")
-renkei_found("oneDNN" "${dnnl_VERSION}")
 renkei_found("zlib" "${ZLIB_VERSION_STRING}")
 renkei_found("xxHash" "${XXHASH_LIBRARY}")
 
@@ -78,19 +77,7 @@ else()
   renkei_found("S3 object storage" "left out (RENKEI_S3=OFF)")
 endif()
 
-if(RENKEI_GLOO)
-  find_package(Gloo REQUIRED)
-  renkei_found("Gloo (a peer)" "${Gloo_VERSION}")
-else()
-  renkei_found("Gloo (a peer)" "left out (RENKEI_GLOO=OFF)")
-endif()
-
-if(RENKEI_TORCH)
-  find_package(Torch REQUIRED)
-  renkei_found("LibTorch" "${Torch_VERSION}")
-else()
-  renkei_found("LibTorch" "left out (RENKEI_TORCH=OFF): no training")
-endif()
+include(cmake/python_packages.cmake)
 
 if(RENKEI_TESTS)
   find_package(GTest REQUIRED)
@@ -104,11 +91,4 @@ else()
 endif()
 if(RENKEI_SANITIZE)
   renkei_found("sanitizers" "${RENKEI_SANITIZE}")
-endif()
-
-# LibTorch's own target carries flags that ours do not need; its headers do not pass our warnings.
-if(RENKEI_TORCH)
-  add_library(renkei_torch INTERFACE)
-  target_include_directories(renkei_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-  target_link_libraries(renkei_torch INTERFACE torch_cpu torch c10)
 endif()

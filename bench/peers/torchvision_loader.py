@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """How fast torchvision's ImageFolder and DataLoader deliver random resized crops.
 
 usage: torchvision_loader.py DIRECTORY WORKERS BATCH SECONDS

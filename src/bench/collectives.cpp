@@ -8,19 +8,9 @@
 #include "bench/memory_bound.h"
 
 namespace renkei::bench {
-namespace {
 
 using comm::Buffer;
 using comm::Communicator;
-
-std::vector<std::unique_ptr<comm::Peer>> make_peers(Communicator& communicator) {
-  auto peers = comm::make_mpi_peers();
-  for (auto& peer : comm::make_gloo_peers(communicator.transport()))
-    peers.push_back(std::move(peer));
-  return peers;
-}
-
-}  // namespace
 
 size_t count_for(const CollectivesOptions& options, int64_t size_bytes, int ranks) {
   const auto n = static_cast<size_t>(ranks);
@@ -41,7 +31,7 @@ std::vector<CollectivesRow> measure_collectives(
   std::vector<std::byte> own(most * comm::size_of(options.dtype)), other(own.size());
   MemoryBound bound(options.collective, options.dtype, ranks, most);
   std::vector<std::unique_ptr<comm::Peer>> peers;
-  if (options.peers && ranks > 1) peers = make_peers(communicator);
+  if (options.peers && ranks > 1) peers = comm::make_mpi_peers();
 
   std::vector<CollectivesRow> rows;
   for (const int64_t size : options.sizes_bytes)

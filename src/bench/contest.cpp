@@ -28,7 +28,7 @@ double slowest(Communicator& communicator, double seconds, const Call& call) {
 
 // Keeps this thread on a core of its own as long as it lives, where each rank of the host can have
 // one: a rank that wakes on the core of another stays there for as long as a round takes. The
-// library's other threads, such as Gloo's, are left where they are.
+// library's other threads are left where they are.
 class OwnCore {
  public:
   explicit OwnCore(const comm::Transport& transport) {

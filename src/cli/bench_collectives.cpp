@@ -147,7 +147,7 @@ void run_as_rank(Invocation& invocation, RankContext& context, const Options& op
 Command make_bench_collectives_command() {
   const auto options = std::make_shared<Options>();
   return {.name = "bench collectives",
-          .summary = "time collectives, beside the MPI library's and Gloo's, and explain choices",
+          .summary = "time collectives, beside the MPI library's, and explain choices",
           .sections = {"comm"},
           .add_flags =
               [options](Arguments& arguments) {
@@ -164,7 +164,7 @@ Command make_bench_collectives_command() {
                     .range(1, 10'000);
                 const Argument peers =
                     arguments.flag("--peers", options->peers,
-                                   "also time MPI_Allreduce and Gloo in the same processes");
+                                   "also time MPI_Allreduce in the same processes");
                 const Argument csv =
                     arguments.option("--csv", options->csv, "also write the table to this file");
                 arguments

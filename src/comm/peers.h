@@ -22,8 +22,4 @@ class Peer {
 void prepare_mpi_peers();
 std::vector<std::unique_ptr<Peer>> make_mpi_peers();
 
-// Gloo's ring and halving-doubling, over TCP on loopback or the network. Throws a usage Error in a
-// build without Gloo.
-std::vector<std::unique_ptr<Peer>> make_gloo_peers(Transport& transport);
-
 }  // namespace renkei::comm
