@@ -1,8 +1,13 @@
-// A libFuzzer target; RENKEI_PARSE is one of the functions of parse.h.
+// A libFuzzer target; RENKEI_PARSE is one of the functions of parse.h or parse_models.h.
 #include <cstddef>
 #include <cstdint>
 
+#ifdef RENKEI_FUZZ_MODELS
+#include "tests/fuzz/parse_models.h"
+using namespace renkei::capture;
+#else
 #include "tests/fuzz/parse.h"
+#endif
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace renkei::data;
