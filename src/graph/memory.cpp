@@ -2,49 +2,33 @@
 
 #include <algorithm>
 
-#include "graph/union_find.h"
 #include "program/effects.h"
+#include "program/memory.h"
 
 namespace renkei::graph {
 
 using program::ValueId;
-
-namespace {
-
-// The arguments whose memory its outputs may share.
-std::vector<ValueId> shared_by_outputs(const program::Op& op) {
-  const std::string name = alias_of(op);
-  const program::Argument* argument = name.empty() ? nullptr : find_argument(op, name);
-  if (!argument) return {};
-  const program::Op only{.target = {}, .arguments = {{name, *argument}}, .outputs = {}};
-  return references(only);
-}
-
-}  // namespace
 
 Memory::Memory(const program::Program& program) {
   const size_t values = program.values.size();
   maker_.assign(values, kGiven);
   last_use_.assign(values, kGiven);
   written_.resize(program.ops.size());
-  UnionFind sharing(values);
   for (size_t i = 0; i < program.ops.size(); ++i) {
     const program::Op& op = program.ops[i];
     for (const ValueId value : references(op))
       last_use_[static_cast<size_t>(value)] = static_cast<int>(i);
     for (const ValueId output : op.outputs)
       if (output != program::kNoValue) maker_[static_cast<size_t>(output)] = static_cast<int>(i);
-    for (const ValueId input : shared_by_outputs(op))
-      for (const ValueId output : op.outputs)
-        if (output != program::kNoValue) sharing.join(output, input);
   }
   for (const program::Port& output : program.outputs)
     last_use_[static_cast<size_t>(output.value)] = static_cast<int>(program.ops.size());
 
+  const std::vector<ValueId> roots = memory_roots(program);
   std::vector<int> number(values, -1);
   class_of_.resize(values);
   for (size_t v = 0; v < values; ++v) {
-    int& place = number[static_cast<size_t>(sharing.find(static_cast<int>(v)))];
+    int& place = number[static_cast<size_t>(roots[v])];
     if (place < 0) {
       place = static_cast<int>(classes_.size());
       classes_.emplace_back();
