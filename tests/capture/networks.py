@@ -9,11 +9,11 @@ from typing import Any
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "src" / "capture")]
 
-import torchvision_ops  # noqa: E402, F401, I001  (before torchvision and timm)
-import timm  # noqa: E402
-import torch  # noqa: E402
-import torchvision  # noqa: E402
-import transformers  # noqa: E402
+import torchvision_ops  # noqa: F401, I001  (before torchvision and timm)
+import timm
+import torch
+import torchvision
+import transformers
 
 IDS = "input_ids=12<100"
 
@@ -53,6 +53,7 @@ GPT2 = {"vocab_size": 100, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions
 VIT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
        "image_size": 32, "patch_size": 8, "num_labels": 10}  # fmt: skip
 
+# fmt: off
 NETWORKS: dict[str, Network] = {
     "alexnet": _torchvision("alexnet"),
     "vgg11_bn": _torchvision("vgg11_bn", 32),
@@ -93,7 +94,7 @@ NETWORKS: dict[str, Network] = {
     "hf/bert_labels": _transformer("BertForMaskedLM", "BertConfig", IDS, "labels=12<100", **BERT),
     "hf/roberta": _transformer("RobertaForSequenceClassification", "RobertaConfig", **BERT),
     "hf/distilbert": _transformer("DistilBertForMaskedLM", "DistilBertConfig", vocab_size=100, dim=32, n_layers=2,
-                                  n_heads=4, hidden_dim=64, max_position_embeddings=32),  # fmt: skip
+                                  n_heads=4, hidden_dim=64, max_position_embeddings=32),
     "hf/electra": _transformer("ElectraForPreTraining", "ElectraConfig", embedding_size=32, **BERT),
     "hf/albert": _transformer("AlbertForMaskedLM", "AlbertConfig", embedding_size=16, **BERT),
     "hf/llama": _transformer("LlamaForCausalLM", "LlamaConfig", **LLAMA),
@@ -101,9 +102,10 @@ NETWORKS: dict[str, Network] = {
     "hf/qwen2": _transformer("Qwen2ForCausalLM", "Qwen2Config", **{**LLAMA, "head_dim": None}),
     "hf/gpt_neox": _transformer("GPTNeoXForCausalLM", "GPTNeoXConfig", **BERT),
     "hf/t5": _transformer("T5ForConditionalGeneration", "T5Config", IDS, "decoder_input_ids=7<100", vocab_size=100,
-                          d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4),  # fmt: skip
+                          d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4),
     "hf/vit": _transformer("ViTForImageClassification", "ViTConfig", "3x32x32", **VIT),
     "hf/deit": _transformer("DeiTForImageClassification", "DeiTConfig", "3x32x32", **VIT),
     "hf/convnext": _transformer("ConvNextForImageClassification", "ConvNextConfig", "3x64x64",
-                                hidden_sizes=[8, 16, 32, 64], depths=[1, 1, 1, 1], num_labels=10),  # fmt: skip
+                                hidden_sizes=[8, 16, 32, 64], depths=[1, 1, 1, 1], num_labels=10),
 }
+# fmt: on
