@@ -41,7 +41,7 @@ template <typename Parse>
 void run(Parse parse, const std::string& good) {
   EXPECT_NO_THROW(parse(good));
   for (uint64_t number = 0; number < 1500; ++number)
-    EXPECT_NO_THROW(data::expect_no_other_error(parse, damage(good, number))) << number;
+    EXPECT_NO_THROW(expect_no_other_error(parse, damage(good, number))) << number;
 }
 
 template <typename Parse>
@@ -49,7 +49,7 @@ void replay(const char* format, Parse parse) {
   int files = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::filesystem::path(RENKEI_CORPUS) / format)) {
-    EXPECT_NO_THROW(data::expect_no_other_error(parse, read_file(entry.path()))) << entry.path();
+    EXPECT_NO_THROW(expect_no_other_error(parse, read_file(entry.path()))) << entry.path();
     ++files;
   }
   EXPECT_GE(files, 5);

@@ -10,7 +10,7 @@
 #include "capture/safetensors.h"
 #include "capture/state_dict.h"
 #include "tests/capture/sample_models.h"
-#include "tests/fuzz/parse.h"
+#include "tests/fuzz/expect.h"
 
 namespace renkei::capture {
 
