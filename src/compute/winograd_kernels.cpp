@@ -42,7 +42,7 @@ void transform_input(const Tiling& tiling, const float* input, int64_t tile, int
       input + (place.image * (tiling.in / kWidth) + block) * tiling.height * tiling.width * kWidth;
   V<kWidth> patch[kPoints];
   read_patch<kPatch, kWidth>(image, tiling.height, tiling.width, place.y - tiling.padding,
-                     place.x - tiling.padding, patch);
+                             place.x - tiling.padding, patch);
   V<kWidth> half[kPoints];
   for (int j = 0; j < kPatch; ++j) input_transform(patch + j, half + j, kPatch);
   for (int i = 0; i < kPatch; ++i) input_transform(half + i * kPatch, patch + i * kPatch, 1);
@@ -242,6 +242,10 @@ HWY_EXPORT(MultiplyTiles);
 HWY_EXPORT(MultiplyGradients);
 
 const WinogradKernels& winograd_kernels() {
+  // A pointer that is taken before Highway has looked at the processor would look at it in each
+  // call.
+  if (!hwy::GetChosenTarget().IsInitialized())
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   static const WinogradKernels kernels{
       .transform_input = HWY_DYNAMIC_DISPATCH(TransformInput),
       .transform_gradient = HWY_DYNAMIC_DISPATCH(TransformGradient),
