@@ -150,18 +150,22 @@ constexpr std::array<Multiply, sizeof...(kRows)> multiply_rows(
   return {&multiply<kWidth, kVectors, kRows + 1>...};
 }
 
-// Few more tiles than rows are not one full step and one that is nearly empty, but two of a size.
+// Few more tiles than rows are not one full step and one that is nearly empty, but two of a size. A
+// panel of U that does not fit into the first cache is taken in parts.
 template <int kWidth, int kVectors>
 void multiply_tiles(const Tiling& tiling, const float* v, const float* u, int64_t tiles, float* m) {
   constexpr int kMost = kWidth == 16 ? kRowsOf16 : kRowsOf8;
+  constexpr int64_t kDepth = 256;
   static constexpr auto kMultiply =
       multiply_rows<kWidth, kVectors>(std::make_integer_sequence<int, kMost>());
   const int64_t steps = (tiles + kMost - 1) / kMost;
-  for (int64_t step = 0; step < steps; ++step) {
-    const int64_t first = tiles * step / steps, rows = tiles * (step + 1) / steps - first;
-    kMultiply[static_cast<size_t>(rows - 1)](v + first * tiling.in, tiling.in, 1, u, tiling.in,
-                                             false, m + first * tiling.panel);
-  }
+  for (int64_t c = 0; c < tiling.in; c += kDepth)
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t first = tiles * step / steps, rows = tiles * (step + 1) / steps - first;
+      kMultiply[static_cast<size_t>(rows - 1)](
+          v + first * tiling.in + c, tiling.in, 1, u + c * tiling.panel,
+          std::min(kDepth, tiling.in - c), c > 0, m + first * tiling.panel);
+    }
 }
 
 template <int kWidth, int kVectors>
