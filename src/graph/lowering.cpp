@@ -33,7 +33,7 @@ std::string kind_of(const program::Op& op) {
 
 class Lowering {
  public:
-  Lowering(const Program& program, int64_t samples) : samples_(samples) {
+  Lowering(const Program& program, int64_t samples) {
     SafeToCut safe = make_safe_to_cut(program);
     const auto sizes = known_sizes(safe.program);
     std::vector<bool> known(sizes.size());
@@ -211,7 +211,6 @@ class Lowering {
     lowered_.ops = std::move(sorted);
   }
 
-  int64_t samples_;
   Lowered lowered_;
   program::SymbolValues symbols_, symbols_of_twice_;
   std::vector<bool> gradient_, crossing_;         // of a value of the program
