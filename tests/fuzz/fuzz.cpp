@@ -7,10 +7,10 @@
 using namespace renkei::capture;
 #else
 #include "tests/fuzz/parse.h"
+using namespace renkei::data;
 #endif
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  using namespace renkei::data;
-  expect_no_other_error(RENKEI_PARSE, {reinterpret_cast<const char*>(bytes), size});
+  renkei::expect_no_other_error(RENKEI_PARSE, {reinterpret_cast<const char*>(bytes), size});
   return 0;
 }
