@@ -79,10 +79,10 @@ void declare_settings(Settings& settings) {
 
 namespace {
 
-model::BatchNormMode batch_norm_mode(const std::string& name) {
-  if (name == "synchronised") return model::BatchNormMode::synchronised;
-  if (name == "last") return model::BatchNormMode::last;
-  return model::BatchNormMode::rank;
+BatchNormMode batch_norm_mode(const std::string& name) {
+  if (name == "synchronised") return BatchNormMode::synchronised;
+  if (name == "last") return BatchNormMode::last;
+  return BatchNormMode::rank;
 }
 
 }  // namespace

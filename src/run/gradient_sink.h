@@ -14,11 +14,11 @@
 
 #include "compute/convolution.h"
 
-namespace renkei::model {
+namespace renkei::run {
 
 class GradientSink {
  public:
-  static GradientSink& of_this_thread();
+  bool direct = true;  // false: nobody gets a place, autograd carries all gradients
 
   struct Target {
     float* data;
@@ -48,46 +48,15 @@ class GradientSink {
   std::unordered_map<const void*, Place> places_;  // by the tensor's identity
 };
 
-// While one exists, the gradients of parameters that can wait are put off until run() is called, in
-// the order in which they came up: the second half of a backward pass in two parts.
+// Gradients of parameters that were put off, in the order in which they came up: the second half of
+// a backward pass in two parts.
 class DeferredGradients {
  public:
-  DeferredGradients();
-  ~DeferredGradients() { stop(); }
-  DeferredGradients(const DeferredGradients&) = delete;
-  DeferredGradients& operator=(const DeferredGradients&) = delete;
-
-  void stop();  // from now on gradients are computed at once again
-  void run();
-
-  static DeferredGradients* of_this_thread();  // null: none is put off
   void add(std::function<void()> work) { work_.push_back(std::move(work)); }
+  void run();
 
  private:
   std::vector<std::function<void()>> work_;
 };
 
-// Calls compute(pointer, write) so that the gradient of `parameter` ends where it belongs, and
-// returns what autograd must be given for it.
-template <typename Compute>
-torch::Tensor give_gradient(const torch::Tensor& parameter, Compute compute) {
-  if (const auto target = GradientSink::of_this_thread().claim(parameter)) {
-    compute(target->data, target->write);
-    return {};
-  }
-  torch::Tensor gradient = torch::empty(parameter.sizes());
-  compute(gradient.data_ptr<float>(), compute::Write::replace);
-  return gradient;
-}
-
-// The same for work that may be put off: `compute` must own what it needs.
-template <typename Compute>
-torch::Tensor give_gradient_later(const torch::Tensor& parameter, Compute compute) {
-  DeferredGradients* later = DeferredGradients::of_this_thread();
-  if (!later || !GradientSink::of_this_thread().knows(parameter))
-    return give_gradient(parameter, std::move(compute));
-  later->add([parameter, compute = std::move(compute)] { give_gradient(parameter, compute); });
-  return {};
-}
-
-}  // namespace renkei::model
+}  // namespace renkei::run

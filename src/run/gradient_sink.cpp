@@ -1,16 +1,9 @@
-#include "model/gradient_sink.h"
+#include "run/gradient_sink.h"
 
-#include "model/compute_options.h"
-
-namespace renkei::model {
-
-GradientSink& GradientSink::of_this_thread() {
-  static thread_local GradientSink sink;
-  return sink;
-}
+namespace renkei::run {
 
 std::optional<GradientSink::Target> GradientSink::claim(const torch::Tensor& parameter) {
-  if (!compute_options().direct_gradients) return {};
+  if (!direct) return {};
   const auto found = places_.find(parameter.unsafeGetTensorImpl());
   if (found == places_.end()) return {};
   Place& place = found->second;
@@ -20,7 +13,7 @@ std::optional<GradientSink::Target> GradientSink::claim(const torch::Tensor& par
 }
 
 bool GradientSink::knows(const torch::Tensor& parameter) const {
-  return compute_options().direct_gradients && places_.contains(parameter.unsafeGetTensorImpl());
+  return direct && places_.contains(parameter.unsafeGetTensorImpl());
 }
 
 void GradientSink::add(const torch::Tensor& parameter, float* gradient) {
@@ -36,26 +29,10 @@ bool GradientSink::wrote_in(const torch::Tensor& parameter, int64_t step) const 
   return found != places_.end() && found->second.last_step == step;
 }
 
-namespace {
-thread_local DeferredGradients* deferred = nullptr;
-}
-
-DeferredGradients::DeferredGradients() {
-  deferred = this;
-}
-
-DeferredGradients* DeferredGradients::of_this_thread() {
-  return deferred;
-}
-
-void DeferredGradients::stop() {
-  if (deferred == this) deferred = nullptr;
-}
-
 void DeferredGradients::run() {
   const torch::NoGradGuard no_grad;
   for (const auto& work : work_) work();
   work_.clear();
 }
 
-}  // namespace renkei::model
+}  // namespace renkei::run

@@ -4,7 +4,7 @@
 #include <functional>
 #include <span>
 
-namespace renkei::model {
+namespace renkei::run {
 
 enum class BatchNormMode {
   rank,          // each rank normalises by its own samples; running means are averaged at the end
@@ -18,7 +18,4 @@ struct BatchNormPolicy {
   std::function<void(std::span<double>)> sum_over_ranks = {};
 };
 
-// Of the calling thread: tests run ranks as threads.
-BatchNormPolicy& batch_norm_policy();
-
-}  // namespace renkei::model
+}  // namespace renkei::run
