@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "program/effects.h"
 #include "run/argument_values.h"
+#include "run/kernels/registry.h"
 #include "run/random_ops.h"
 #include "run/size_ops.h"
 
@@ -69,22 +70,6 @@ struct Instruction {
   int generator_at = -1;  // its argument for a generator
   int context_at = -1;    // the argument for the ExecutionContext
 };
-
-// Whether an integer is known from the number of samples alone.
-bool is_known_size(const Program& program, ValueId id) {
-  const program::Value& value = program.value(id);
-  if (value.kind != program::ValueKind::integer || value.sizes.size() != 1) return false;
-  const program::Size& size = value.sizes[0];
-  return std::ranges::all_of(program.symbols, [&](const program::Symbol& symbol) {
-    return symbol.batch || !size.mentions(symbol.name);
-  });
-}
-
-bool only_known_sizes(const Program& program, const Op& op) {
-  return !op.outputs.empty() && std::ranges::all_of(op.outputs, [&](ValueId id) {
-    return id == program::kNoValue || is_known_size(program, id);
-  });
-}
 
 }  // namespace
 
@@ -243,53 +228,26 @@ Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 Executor::~Executor() = default;
 
-namespace {
-
-// The ops of the part with the common ones that they need, ascending; known sizes need no op.
-std::vector<int> needed_ops(const Program& program, const Part& part) {
-  std::unordered_map<ValueId, int> made_by;
-  for (const int common : part.common)
-    for (const ValueId output : program.ops[static_cast<size_t>(common)].outputs)
-      if (output != program::kNoValue) made_by[output] = common;
-  std::set<int> needed;
-  std::vector<int> waiting;
-  for (const int op : part.ops)
-    if (!only_known_sizes(program, program.ops[static_cast<size_t>(op)])) waiting.push_back(op);
-  for (const ValueId output : part.outputs)
-    if (const auto found = made_by.find(output); found != made_by.end())
-      waiting.push_back(found->second);
-  while (!waiting.empty()) {
-    const int op = waiting.back();
-    waiting.pop_back();
-    if (!needed.insert(op).second) continue;
-    for (const ValueId used : program::references(program.ops[static_cast<size_t>(op)]))
-      if (const auto found = made_by.find(used);
-          found != made_by.end() && !is_known_size(program, used))
-        waiting.push_back(found->second);
-  }
-  return {needed.begin(), needed.end()};
-}
-
-}  // namespace
-
 Executor::Executor(const Program& program, const Part& part)
     : outputs_(part.outputs), code_(std::make_unique<Code>()) {
+  kernels::load();
   std::unordered_map<ValueId, int> state_of;
   for (size_t i = 0; i < program.state.size(); ++i)
     state_of[program.state[i].value] = static_cast<int>(i);
-  const std::vector<int> ops = needed_ops(program, part);
+  std::unordered_map<ValueId, const program::Size*> size_of;
+  for (const KnownSize& known : part.sizes) size_of[known.value] = &known.size;
   std::set<ValueId> made, from_outside, sizes;
   std::set<int> state;
   const auto use = [&](ValueId value) {
     if (made.contains(value)) return;
     if (const auto found = state_of.find(value); found != state_of.end())
       state.insert(found->second);
-    else if (is_known_size(program, value))
+    else if (size_of.contains(value))
       sizes.insert(value);
     else
       from_outside.insert(value);
   };
-  for (const int number : ops) {
+  for (const int number : part.ops) {
     const Op& op = program.ops[static_cast<size_t>(number)];
     for (const ValueId value : program::references(op)) use(value);
     made.insert(op.outputs.begin(), op.outputs.end());
@@ -304,8 +262,8 @@ Executor::Executor(const Program& program, const Part& part)
   for (const int s : state_)
     code.state.push_back(code.register_of(program.state[static_cast<size_t>(s)].value));
   for (const ValueId size : sizes)
-    code.sizes.emplace_back(code.register_of(size), program.value(size).sizes[0]);
-  for (const int number : ops) code.instructions.push_back(code.compile(program, number));
+    code.sizes.emplace_back(code.register_of(size), *size_of.at(size));
+  for (const int number : part.ops) code.instructions.push_back(code.compile(program, number));
   for (const ValueId output : outputs_) code.outputs.push_back(code.register_of(output));
   code.find_last_uses();
 }

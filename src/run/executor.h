@@ -3,8 +3,8 @@
 // When it is made, every operation is looked up in Torch's dispatcher, its constants are turned
 // into what the operation takes, and values get registers. A run then pushes arguments and calls,
 // one operation after the other, as Python would, so that autograd sees each; a register is freed
-// at its last use. Sizes that follow from the number of samples are computed from their
-// expressions, not by operations, so a part needs no tensor just to know its shape.
+// at its last use. Sizes that follow from the number of samples can be given as
+// expressions, so that a part needs no tensor just to know its shape.
 //
 // Operations that draw random numbers draw those of (seed, step, micro-batch, operation), whoever
 // runs them: the number of an operation is its place in the whole program.
@@ -21,9 +21,17 @@
 
 namespace renkei::run {
 
+struct KnownSize {
+  program::ValueId value;  // an integer
+  program::Size size;      // that follows from the number of samples
+};
+
 struct Part {
   std::vector<int> ops;                   // places in Program::ops, ascending
-  std::vector<int> common = {};           // ops that are added where these need them
+  std::vector<program::ValueId> outputs;  // values that the ops make
+  std::vector<KnownSize> sizes = {};      // integers that no op of the part computes
+};
+          // ops that are added where these need them
   std::vector<program::ValueId> outputs;  // values that the ops make
 };
 Part whole(const program::Program& program);

@@ -1,6 +1,7 @@
 #include "compute/batch_norm.h"
 
 #include "run/kernels/images.h"
+#include "run/kernels/registry.h"
 
 namespace renkei::run::kernels {
 namespace {
@@ -175,10 +176,12 @@ Tensor normalise_kernel(const Tensor& input, const Tensor& gamma, const Tensor& 
   return output;
 }
 
+}  // namespace
+
 // batch_norm normalises by the statistics of the batch, adds the residual where there is one, and
 // applies a ReLU where asked; it updates the running statistics where they are given. normalise
 // does the same by given statistics, for evaluation: without gradients.
-TORCH_LIBRARY_FRAGMENT(renkei, library) {
+void register_batch_norm(torch::Library& library) {
   library.def(
       "batch_norm(Tensor input, Tensor gamma, Tensor beta, Tensor? running_mean, "
       "Tensor? running_variance, Tensor? residual, float momentum, float epsilon, bool relu, "
@@ -190,5 +193,4 @@ TORCH_LIBRARY_FRAGMENT(renkei, library) {
       &normalise_kernel);
 }
 
-}  // namespace
 }  // namespace renkei::run::kernels

@@ -3,6 +3,7 @@
 #include "compute/relu.h"
 #include "compute/winograd.h"
 #include "run/kernels/images.h"
+#include "run/kernels/registry.h"
 
 namespace renkei::run::kernels {
 namespace {
@@ -111,12 +112,13 @@ Tensor conv_kernel(const Tensor& input, const Tensor& weight, const std::optiona
                             context);
 }
 
-TORCH_LIBRARY_FRAGMENT(renkei, library) {
+}  // namespace
+
+void register_convolution(torch::Library& library) {
   library.def(
       "conv(Tensor input, Tensor weight, Tensor? bias, int stride, int padding_height, "
       "int padding_width, bool relu, int context=0) -> Tensor",
       &conv_kernel);
 }
 
-}  // namespace
 }  // namespace renkei::run::kernels

@@ -1,5 +1,6 @@
 // Between plain and blocked images, at the borders of what our kernels compute.
 #include "run/kernels/common.h"
+#include "run/kernels/registry.h"
 
 namespace renkei::run::kernels {
 namespace {
@@ -17,7 +18,7 @@ Tensor to_plain(const Tensor& image, int64_t) {
 
 }  // namespace
 
-TORCH_LIBRARY_FRAGMENT(renkei, library) {
+void register_layout(torch::Library& library) {
   library.def("to_blocked(Tensor input, int block, int context=0) -> Tensor", &to_blocked);
   library.def("to_plain(Tensor input, int context=0) -> Tensor", &to_plain);
 }

@@ -1,6 +1,7 @@
 #include "compute/dense.h"
 #include "compute/relu.h"
 #include "run/kernels/common.h"
+#include "run/kernels/registry.h"
 
 namespace renkei::run::kernels {
 namespace {
@@ -83,12 +84,13 @@ Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bi
   return Linear::apply(input, weight, bias, relu, context);
 }
 
+}  // namespace
+
 // x Wᵀ + b, then a ReLU where asked. For plain matrices.
-TORCH_LIBRARY_FRAGMENT(renkei, library) {
+void register_linear(torch::Library& library) {
   library.def(
       "linear(Tensor input, Tensor weight, Tensor bias, bool relu, int context=0) -> Tensor",
       &linear_kernel);
 }
 
-}  // namespace
 }  // namespace renkei::run::kernels

@@ -1,6 +1,7 @@
 #include "compute/pooling.h"
 
 #include "run/kernels/images.h"
+#include "run/kernels/registry.h"
 
 namespace renkei::run::kernels {
 namespace {
@@ -54,11 +55,12 @@ Tensor pool_kernel(const Tensor& input, int64_t kernel, int64_t stride, int64_t 
   return Pooling::apply(input, kernel, stride, padding, max);
 }
 
-TORCH_LIBRARY_FRAGMENT(renkei, library) {
+}  // namespace
+
+void register_pooling(torch::Library& library) {
   library.def(
       "pool(Tensor input, int kernel, int stride, int padding, bool max, int context=0) -> Tensor",
       &pool_kernel);
 }
 
-}  // namespace
 }  // namespace renkei::run::kernels
