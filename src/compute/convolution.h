@@ -10,6 +10,10 @@
 
 namespace renkei::compute {
 
+namespace onednn {
+class ConvolutionKernels;
+}
+
 struct ConvolutionShape {
   int64_t batch = 0, in_channels = 0, height = 0, width = 0;
   int64_t out_channels = 0, kernel_height = 0, kernel_width = 0;
@@ -43,8 +47,7 @@ class Convolution {
                         float* weight_gradient);
 
  private:
-  struct Kernels;
-  std::unique_ptr<Kernels> kernels_;
+  std::unique_ptr<onednn::ConvolutionKernels> kernels_;
 };
 
 Convolution& convolution_for(const ConvolutionShape& shape);

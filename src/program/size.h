@@ -1,6 +1,7 @@
 // A size that may depend on symbols, such as the number of samples in a batch: a whole number, or
-// an expression like "batch", "batch*49" or "(s0 + 1)//2". Expressions are kept as text, in the
-// syntax that torch.export writes; equal expressions may differ as text.
+// an expression like "batch", "49*batch" or "(s0 + 1)//2". Expressions are kept as text, in the
+// syntax that torch.export writes, as sums of products: what is equal as a polynomial is equal as
+// text; other equal expressions may differ.
 #pragma once
 
 #include <cstdint>
