@@ -26,12 +26,11 @@ const Kernel k1x3{1, 3}, k3x1{3, 1}, k1x7{1, 7}, k7x1{7, 1};
 
 // The five kinds of block, as the paper's figures 5 (A), 10 (B, D), 6 (C) and 7 (E) draw them.
 Branches block_a(int64_t pool_channels) {
-  return {{.chain = {{"branch1x1", 64, 1}}},
-          {.chain = {{"branch5x5_1", 48, 1}, {"branch5x5_2", 64, 5}}},
-          {.chain = {{"branch3x3dbl_1", 64, 1},
-                     {"branch3x3dbl_2", 96, 3},
-                     {"branch3x3dbl_3", 96, 3}}},
-          {.chain = {{"branch_pool", pool_channels, 1}}, .pool = Pool::average}};
+  return {
+      {.chain = {{"branch1x1", 64, 1}}},
+      {.chain = {{"branch5x5_1", 48, 1}, {"branch5x5_2", 64, 5}}},
+      {.chain = {{"branch3x3dbl_1", 64, 1}, {"branch3x3dbl_2", 96, 3}, {"branch3x3dbl_3", 96, 3}}},
+      {.chain = {{"branch_pool", pool_channels, 1}}, .pool = Pool::average}};
 }
 
 Branches block_b() {
@@ -85,12 +84,12 @@ ValueId basic_unit(Builder& builder, ValueId x, std::string_view name, Convoluti
 
 ValueId unit_of_block(Builder& builder, ValueId x, const Unit& unit) {
   const bool keeps = unit.stride == 1;
-  return basic_unit(builder, x, unit.name,
-                    {.out = unit.out,
-                     .kernel = unit.kernel,
-                     .stride = unit.stride,
-                     .padding = keeps ? Kernel{unit.kernel.height / 2, unit.kernel.width / 2}
-                                      : Kernel{0}});
+  return basic_unit(
+      builder, x, unit.name,
+      {.out = unit.out,
+       .kernel = unit.kernel,
+       .stride = unit.stride,
+       .padding = keeps ? Kernel{unit.kernel.height / 2, unit.kernel.width / 2} : Kernel{0}});
 }
 
 ValueId branch(Builder& builder, ValueId x, const Branch& branch) {

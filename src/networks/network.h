@@ -30,10 +30,10 @@ struct Network {
   // In training mode. One f32 input with a row per sample, or several (join_inputs.h makes them
   // one); the main output comes first, then those of auxiliary heads.
   program::Program training;
-  int64_t outputs = 0;                // values per sample, or classes
-  std::vector<int64_t> input_shape;   // of one sample
+  int64_t outputs = 0;               // values per sample, or classes
+  std::vector<int64_t> input_shape;  // of one sample
   RandomSample random_sample = {};
-  double auxiliary_weight = 0;        // of the auxiliary heads' losses, in training
+  double auxiliary_weight = 0;  // of the auxiliary heads' losses, in training
 };
 
 struct NetworkDescription {

@@ -63,7 +63,8 @@ ValueId residual_block(Builder& builder, ValueId input, const Block& block) {
 
 ImageLayers resnet(int layers) {
   return [=](Builder& builder, ValueId images, const ImageOptions& options) -> ImageOutputs {
-    ValueId x = batch_norm(builder, conv2d(builder, images, "conv1", without_bias(64, 7, 2)), "bn1");
+    ValueId x =
+        batch_norm(builder, conv2d(builder, images, "conv1", without_bias(64, 7, 2)), "bn1");
     x = builder.relu_(x, "relu");
     x = builder.max_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1}, "maxpool");
     const auto counts = blocks_per_stage(layers);

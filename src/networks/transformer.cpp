@@ -31,8 +31,8 @@ ValueId heads_of(Builder& builder, ValueId x, const TransformerOptions& options)
 ValueId self_attention(Builder& builder, ValueId x, const TransformerOptions& options,
                        bool causal) {
   // Parts of one product, cut apart along the rows: the gradients are put together in one copy.
-  const std::vector<ValueId> parts = builder.split(
-      linear(builder, x, "qkv", dense(3 * options.hidden)), options.hidden, 2);
+  const std::vector<ValueId> parts =
+      builder.split(linear(builder, x, "qkv", dense(3 * options.hidden)), options.hidden, 2);
   const ValueId query = heads_of(builder, parts[0], options);
   const ValueId key = heads_of(builder, parts[1], options);
   const ValueId value = heads_of(builder, parts[2], options);
@@ -51,7 +51,8 @@ ValueId perceptron(Builder& builder, ValueId x, const TransformerOptions& option
 ValueId transformer_block(Builder& builder, ValueId x, const TransformerOptions& options,
                           const BlockKind& kind) {
   if (kind.pre_norm) {
-    x = builder.add(x, self_attention(builder, layer_norm(builder, x, "norm1"), options, kind.causal));
+    x = builder.add(x,
+                    self_attention(builder, layer_norm(builder, x, "norm1"), options, kind.causal));
     return builder.add(x, perceptron(builder, layer_norm(builder, x, "norm2"), options));
   }
   x = builder.add(x, self_attention(builder, x, options, kind.causal));
@@ -74,12 +75,11 @@ struct Embedded {
 };
 
 Embedded embedded(Builder& builder, const TransformerOptions& options) {
-  const ValueId input =
-      builder.input("input", DType::f32, {builder.batch(), options.sequence});
-  const ValueId tokens = builder.parameter("tokens.weight", {options.vocabulary, options.hidden},
-                                           normal(kDeviation));
-  const ValueId positions = builder.parameter("positions.weight",
-                                              {options.sequence, options.hidden}, normal(kDeviation));
+  const ValueId input = builder.input("input", DType::f32, {builder.batch(), options.sequence});
+  const ValueId tokens =
+      builder.parameter("tokens.weight", {options.vocabulary, options.hidden}, normal(kDeviation));
+  const ValueId positions =
+      builder.parameter("positions.weight", {options.sequence, options.hidden}, normal(kDeviation));
   const ValueId ids = builder.to(input, DType::i64);
   return {builder.add(builder.embedding(tokens, ids, "tokens"), positions), tokens};
 }
@@ -90,9 +90,8 @@ Network finished(Builder& builder, ValueId scores, const TransformerOptions& opt
   return {.training = builder.finish(),
           .outputs = options.vocabulary,
           .input_shape = {options.sequence},
-          .random_sample = {.target = target,
-                            .classes = options.vocabulary,
-                            .target_size = options.sequence}};
+          .random_sample = {
+              .target = target, .classes = options.vocabulary, .target_size = options.sequence}};
 }
 
 TransformerOptions read_options(const Settings& settings, int64_t vocabulary) {
@@ -138,8 +137,8 @@ Network make_bert(const TransformerOptions& options) {
   if (options.tied)
     builder.alias(weight, "head_weight");
   else
-    weight = builder.parameter("head_weight", {options.vocabulary, options.hidden},
-                               normal(kDeviation));
+    weight =
+        builder.parameter("head_weight", {options.vocabulary, options.hidden}, normal(kDeviation));
   const ValueId bias = builder.parameter("head_bias", {options.vocabulary}, constant(0));
   return finished(builder, builder.linear(x, weight, bias), options, RandomTarget::masked_token);
 }

@@ -68,11 +68,11 @@ std::vector<NetworkDescription> vgg_networks() {
   std::vector<NetworkDescription> list;
   for (const bool normalised : {false, true})
     for (const int layers : {11, 13, 16, 19})
-      list.push_back(describe_image_network(
-          fmt::format("vgg{}{}", layers, normalised ? "_bn" : ""),
-          fmt::format("VGG, {} convolutions, 3 dense layers{}", layers - 3,
-                      normalised ? ", batch normalisation" : ""),
-          {.least_image_size = 32}, vgg(layers, normalised)));
+      list.push_back(
+          describe_image_network(fmt::format("vgg{}{}", layers, normalised ? "_bn" : ""),
+                                 fmt::format("VGG, {} convolutions, 3 dense layers{}", layers - 3,
+                                             normalised ? ", batch normalisation" : ""),
+                                 {.least_image_size = 32}, vgg(layers, normalised)));
   return list;
 }
 

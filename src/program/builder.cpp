@@ -92,8 +92,13 @@ ValueId Builder::add_state(std::string_view name, StateKind kind, std::vector<in
   const std::string full = path(name);
   const ValueId id =
       add_value(full, ValueKind::tensor, dtype, std::vector<Size>(sizes.begin(), sizes.end()));
-  program_.state.push_back({.name = full, .kind = kind, .value = id, .initial = initial});
-  program_.state.back().trainable = kind == StateKind::parameter;
+  // Parameters come before buffers.
+  const auto place = std::ranges::upper_bound(program_.state, kind, {}, &State::kind);
+  program_.state.insert(place, {.name = full,
+                                .kind = kind,
+                                .value = id,
+                                .initial = initial,
+                                .trainable = kind == StateKind::parameter});
   return id;
 }
 
@@ -119,8 +124,8 @@ void Builder::output(std::string name, ValueId value) {
 
 ValueId Builder::op(std::string target, std::vector<NamedArgument> arguments, Result result,
                     std::string_view module) {
-  const ValueId id = add_value(short_name(target), ValueKind::tensor, result.dtype,
-                               std::move(result.sizes));
+  const ValueId id =
+      add_value(short_name(target), ValueKind::tensor, result.dtype, std::move(result.sizes));
   program_.ops.push_back({.target = std::move(target),
                           .arguments = std::move(arguments),
                           .outputs = {id},
@@ -133,9 +138,20 @@ ValueId Builder::like(ValueId model, std::string target, std::vector<NamedArgume
   return op(std::move(target), std::move(arguments), {value(model).dtype, sizes(model)}, module);
 }
 
+void Builder::becomes(ValueId value) {
+  std::vector<ValueId>& outputs = program_.ops.back().outputs;
+  if (outputs.size() != 1 || outputs[0] + 1 != static_cast<ValueId>(program_.values.size()))
+    refuse(program_.value(value).name, "it can't become the newest value");
+  program_.values.pop_back();
+  outputs = {value};
+}
+
 Program Builder::finish() {
-  std::ranges::stable_sort(program_.state, {}, &State::kind);
   check(program_, program_.name);
+  return take();
+}
+
+Program Builder::take() {
   return std::exchange(program_, {});
 }
 
@@ -191,8 +207,7 @@ ValueId Builder::sum(ValueId input, int64_t dim) {
 }
 
 ValueId Builder::to(ValueId input, DType dtype) {
-  return op("aten.to.dtype", {{"self", Reference{input}}, {"dtype", dtype}},
-            {dtype, sizes(input)});
+  return op("aten.to.dtype", {{"self", Reference{input}}, {"dtype", dtype}}, {dtype, sizes(input)});
 }
 
 ValueId Builder::cat(std::span<const ValueId> parts, int64_t dim) {
@@ -201,7 +216,7 @@ ValueId Builder::cat(std::span<const ValueId> parts, int64_t dim) {
   Size& joined = result.sizes.at(place(dim, result.sizes.size()));
   for (const ValueId part : parts) {
     if (!list.empty()) joined = joined + sizes(part).at(place(dim, sizes(part).size()));
-    list.push_back(Reference{part});
+    list.emplace_back(Reference{part});
   }
   return op("aten.cat.default", {{"tensors", std::move(list)}, {"dim", dim}}, std::move(result));
 }
@@ -243,8 +258,8 @@ ValueId Builder::flatten(ValueId input, int64_t first, std::string_view module) 
   after.push_back(product(std::span(before).subspan(static_cast<size_t>(first))));
   std::vector<NamedArgument> arguments{{"self", Reference{input}}};
   if (first != 0) arguments.push_back({"start_dim", first});
-  return op("aten.flatten.using_ints", std::move(arguments),
-            {value(input).dtype, std::move(after)}, module);
+  return op("aten.flatten.using_ints", std::move(arguments), {value(input).dtype, std::move(after)},
+            module);
 }
 
 ValueId Builder::view(ValueId input, std::vector<Size> sizes) {
@@ -261,7 +276,7 @@ ValueId Builder::with_sizes(const char* target, const char* argument, ValueId in
   int unknown = 0;
   for (const Size& size : sizes) {
     unknown += size.is_number() ? 0 : 1;
-    list.push_back(size.is_number() ? size.number() : int64_t{-1});
+    list.emplace_back(size.is_number() ? size.number() : int64_t{-1});
   }
   if (unknown > 1) refuse(target, "two sizes depend on the batch");
   return op(target, {{"self", Reference{input}}, {argument, std::move(list)}},

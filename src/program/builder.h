@@ -53,6 +53,7 @@ class Builder {
   [[nodiscard]] Scope scope(std::string_view name) { return {*this, name}; }
   std::string path(std::string_view name) const;  // with the open scopes before it
 
+  const Program& program() const { return program_; }  // as far as it is written
   const Value& value(ValueId id) const { return program_.value(id); }
   const std::vector<Size>& sizes(ValueId id) const { return value(id).sizes; }
   int64_t size(ValueId id, int64_t dim) const;  // of a dimension that is a number; -1: the last
@@ -123,7 +124,11 @@ class Builder {
   ValueId op(std::string target, std::vector<NamedArgument> arguments, Result result,
              std::string_view module = "");
 
+  // The newest operation makes this value, which nothing else makes, instead of a new one.
+  void becomes(ValueId value);
+
   Program finish();  // the program, checked; the builder is then empty
+  Program take();    // the same as it is, for those who change it and check it then
 
  private:
   ValueId add_value(std::string_view wanted_name, ValueKind kind, DType dtype,

@@ -150,18 +150,18 @@ ValueId Builder::cross_entropy_loss(ValueId scores, ValueId labels, Reduction re
     arguments.push_back({"ignore_index", int64_t{-100}});
     arguments.push_back({"label_smoothing", label_smoothing});
   }
-  return op("aten.cross_entropy_loss.default", std::move(arguments),
-            {value(scores).dtype,
-             reduction == Reduction::none ? sizes(labels) : std::vector<Size>{}});
+  return op(
+      "aten.cross_entropy_loss.default", std::move(arguments),
+      {value(scores).dtype, reduction == Reduction::none ? sizes(labels) : std::vector<Size>{}});
 }
 
 ValueId Builder::mse_loss(ValueId values, ValueId target, Reduction reduction) {
-  return op("aten.mse_loss.default",
-            {{"self", Reference{values}},
-             {"target", Reference{target}},
-             {"reduction", static_cast<int64_t>(reduction)}},
-            {value(values).dtype,
-             reduction == Reduction::none ? sizes(values) : std::vector<Size>{}});
+  return op(
+      "aten.mse_loss.default",
+      {{"self", Reference{values}},
+       {"target", Reference{target}},
+       {"reduction", static_cast<int64_t>(reduction)}},
+      {value(values).dtype, reduction == Reduction::none ? sizes(values) : std::vector<Size>{}});
 }
 
 }  // namespace renkei::program
