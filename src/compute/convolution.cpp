@@ -8,7 +8,7 @@ namespace renkei::compute {
 
 double ConvolutionShape::flops() const {
   return 2.0 * static_cast<double>(output().count()) *
-         static_cast<double>(in_channels * kernel_height * kernel_width);
+         static_cast<double>(in_channels / groups * kernel_height * kernel_width);
 }
 
 Convolution::Convolution(const ConvolutionShape& shape)

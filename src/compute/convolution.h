@@ -1,6 +1,6 @@
 // Convolutions in blocked layout by oneDNN's kernels. Weights and their gradients stay in PyTorch's
-// plain layout [out][in][kernel height][kernel width] outside; reordering them costs little beside
-// the images.
+// plain layout [out][in / groups][kernel height][kernel width] outside; reordering them costs
+// little beside the images.
 #pragma once
 
 #include <compare>
@@ -17,17 +17,31 @@ class ConvolutionKernels;
 struct ConvolutionShape {
   int64_t batch = 0, in_channels = 0, height = 0, width = 0;
   int64_t out_channels = 0, kernel_height = 0, kernel_width = 0;
-  int64_t stride = 1, padding_height = 0, padding_width = 0;
+  int64_t stride_height = 1, stride_width = 1, padding_height = 0, padding_width = 0;
+  int64_t dilation_height = 1, dilation_width = 1;  // 1: the pixels under a filter are neighbours
+  int64_t groups = 1;                               // as many as channels: a depthwise convolution
+  int64_t in_block = kBlock, out_block = kBlock;    // of the images' layout
 
-  int64_t out_height() const { return (height + 2 * padding_height - kernel_height) / stride + 1; }
-  int64_t out_width() const { return (width + 2 * padding_width - kernel_width) / stride + 1; }
-  ImageShape input() const { return {batch, in_channels, height, width}; }
-  ImageShape output() const { return {batch, out_channels, out_height(), out_width()}; }
+  int64_t out_height() const {
+    return (height + 2 * padding_height - reach(kernel_height, dilation_height)) / stride_height +
+           1;
+  }
+  int64_t out_width() const {
+    return (width + 2 * padding_width - reach(kernel_width, dilation_width)) / stride_width + 1;
+  }
+  ImageShape input() const { return {batch, in_channels, height, width, in_block}; }
+  ImageShape output() const { return {batch, out_channels, out_height(), out_width(), out_block}; }
+  int64_t weights() const {
+    return out_channels * (in_channels / groups) * kernel_height * kernel_width;
+  }
   // The input stays plain where its channels do not fill a block: the pictures themselves.
   bool input_is_blocked() const { return input().can_be_blocked(); }
   double flops() const;  // of the forward direction
 
   auto operator<=>(const ConvolutionShape&) const = default;
+
+ private:
+  static int64_t reach(int64_t kernel, int64_t dilation) { return (kernel - 1) * dilation + 1; }
 };
 
 // How a gradient goes into memory that may hold one already.

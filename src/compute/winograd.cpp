@@ -340,9 +340,11 @@ void convolve(const Tiling& tiling, const float* input, const float* weights, Fi
 }  // namespace
 
 WinogradChoice winograd_choice(const ConvolutionShape& s) {
-  const bool possible = s.kernel_height == 3 && s.kernel_width == 3 && s.stride == 1 &&
-                        s.padding_height == s.padding_width && s.padding_height <= 2 &&
-                        s.in_channels % kPanel == 0 && s.out_channels % kPanel == 0;
+  const bool possible = s.kernel_height == 3 && s.kernel_width == 3 && s.stride_height == 1 &&
+                        s.stride_width == 1 && s.dilation_height == 1 && s.dilation_width == 1 &&
+                        s.groups == 1 && s.padding_height == s.padding_width &&
+                        s.padding_height <= 2 && s.in_channels % kPanel == 0 &&
+                        s.out_channels % kPanel == 0;
   if (!possible) return {};
   // With few tiles the transforms of the filters cost more than the products save.
   const int64_t tiles = tiling_of(s).tiles();
@@ -363,7 +365,6 @@ void winograd_backward_input(const ConvolutionShape& shape, const float* output_
                               .out_channels = shape.in_channels,
                               .kernel_height = 3,
                               .kernel_width = 3,
-                              .stride = 1,
                               .padding_height = 2 - shape.padding_height,
                               .padding_width = 2 - shape.padding_width};
   convolve(tiling_of(back), output_gradient, weights, Filters::turned, nullptr, false,

@@ -12,27 +12,46 @@ namespace {
 // Relative to the largest value; sums of a few thousand products in single precision.
 constexpr double kBound = 5e-6;
 
-// batch, in, height, width, out, kernel h, kernel w, stride, padding h, padding w
+// batch, in, height, width, out, kernel h, w, stride h, w, padding h, w, dilation h, w, groups
 const ConvolutionShape kShapes[] = {
-    {2, 3, 13, 13, 16, 7, 7, 2, 3, 3},    // pictures: 3 channels, plain
-    {2, 3, 47, 47, 64, 11, 11, 4, 2, 2},  // AlexNet's first layer
-    {2, 3, 48, 48, 64, 3, 3, 1, 1, 1},    // VGG's first layer
-    {2, 16, 9, 9, 24, 1, 1, 1, 0, 0},     // 1 × 1
-    {1, 16, 8, 8, 32, 1, 1, 2, 0, 0},     // 1 × 1 with stride
-    {2, 8, 7, 9, 16, 3, 3, 1, 1, 1},      // not square
-    {2, 16, 11, 11, 16, 3, 3, 2, 1, 1},   // stride
-    {1, 16, 9, 9, 16, 1, 7, 1, 0, 3},     // a row
-    {1, 16, 9, 9, 16, 7, 1, 1, 3, 0},     // a column
-    {1, 8, 9, 9, 16, 5, 5, 1, 2, 2},
-    {2, 64, 2, 2, 64, 3, 3, 1, 1, 1},  // the end of a network for small images
+    {2, 3, 13, 13, 16, 7, 7, 2, 2, 3, 3},    // pictures: 3 channels, plain
+    {2, 3, 47, 47, 64, 11, 11, 4, 4, 2, 2},  // AlexNet's first layer
+    {2, 3, 48, 48, 64, 3, 3, 1, 1, 1, 1},    // VGG's first layer
+    {2, 16, 9, 9, 32, 1, 1, 1, 1, 0, 0},     // 1 × 1
+    {1, 16, 8, 8, 32, 1, 1, 2, 2, 0, 0},     // 1 × 1 with stride
+    {2, 16, 7, 9, 16, 3, 3, 1, 1, 1, 1},     // not square
+    {2, 16, 11, 11, 16, 3, 3, 2, 2, 1, 1},   // stride
+    {2, 16, 11, 11, 16, 3, 3, 2, 1, 1, 1},   // strides that differ
+    {1, 16, 9, 9, 16, 1, 7, 1, 1, 0, 3},     // a row
+    {1, 16, 9, 9, 16, 7, 1, 1, 1, 3, 0},     // a column
+    {1, 16, 9, 9, 16, 5, 5, 1, 1, 2, 2},
+    {2, 64, 2, 2, 64, 3, 3, 1, 1, 1, 1},            // the end of a network for small images
+    {1, 16, 11, 11, 16, 3, 3, 1, 1, 2, 2, 2, 2},    // dilated
+    {2, 32, 13, 12, 16, 3, 3, 2, 1, 3, 2, 3, 2},    // dilations that differ, with strides
+    {2, 32, 9, 9, 64, 3, 3, 1, 1, 1, 1, 1, 1, 2},   // groups of whole blocks
+    {2, 64, 9, 9, 64, 3, 3, 2, 2, 1, 1, 1, 1, 16},  // groups of 4, as in ResNeXt
+    {1, 48, 8, 8, 16, 1, 1, 1, 1, 0, 0, 1, 1, 2},   // groups of 24 and 8
+    {2, 32, 9, 7, 32, 3, 3, 1, 1, 1, 1, 1, 1, 32},  // depthwise
+    {2, 32, 9, 9, 32, 5, 5, 2, 2, 2, 2, 1, 1, 32},  // depthwise with stride
+    {1, 32, 9, 9, 32, 3, 3, 1, 1, 2, 2, 2, 2, 32},  // depthwise, dilated
+    {1, 16, 9, 9, 32, 3, 3, 1, 1, 1, 1, 1, 1, 16},  // two filters for each channel
 };
 
-class Convolutions : public testing::TestWithParam<ConvolutionShape> {
+struct Blocks {
+  int64_t in, out;
+};
+
+ConvolutionShape with_blocks(ConvolutionShape shape, Blocks blocks) {
+  shape.in_block = blocks.in;
+  shape.out_block = blocks.out;
+  return shape;
+}
+
+class Convolutions : public testing::TestWithParam<std::tuple<ConvolutionShape, Blocks>> {
  protected:
-  ConvolutionShape shape = GetParam();
+  ConvolutionShape shape = with_blocks(std::get<0>(GetParam()), std::get<1>(GetParam()));
   std::vector<float> input = random_values(shape.input().count(), 1);
-  std::vector<float> weights = random_values(
-      shape.out_channels * shape.in_channels * shape.kernel_height * shape.kernel_width, 2);
+  std::vector<float> weights = random_values(shape.weights(), 2);
   std::vector<float> gradient = random_values(shape.output().count(), 3);
   std::vector<float> laid_out = shape.input_is_blocked() ? to_blocked(shape.input(), input) : input;
   Convolution& convolution = convolution_for(shape);
@@ -75,7 +94,10 @@ TEST_P(Convolutions, BackwardEqualsTheDefinition) {
   EXPECT_LT(relative_error(to_plain(shape.input(), input_gradient), expected.input), kBound);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions, testing::ValuesIn(kShapes));
+INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions,
+                         testing::Combine(testing::ValuesIn(kShapes),
+                                          testing::Values(Blocks{8, 8}, Blocks{16, 16},
+                                                          Blocks{8, 16})));
 
 TEST(BiasRelu, BackwardMasksAndSums) {
   const ImageShape shape{2, 16, 3, 5};

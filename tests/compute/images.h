@@ -23,8 +23,8 @@ inline size_t plain_index(const ImageShape& s, int64_t n, int64_t c, int64_t pix
   return static_cast<size_t>((n * s.channels + c) * s.pixels() + pixel);
 }
 inline size_t blocked_index(const ImageShape& s, int64_t n, int64_t c, int64_t pixel) {
-  return static_cast<size_t>(
-      ((n * (s.channels / kBlock) + c / kBlock) * s.pixels() + pixel) * kBlock + c % kBlock);
+  return static_cast<size_t>(((n * s.blocks() + c / s.block) * s.pixels() + pixel) * s.block +
+                             c % s.block);
 }
 
 inline std::vector<float> to_blocked(const ImageShape& s, const std::vector<float>& plain) {

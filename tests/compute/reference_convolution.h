@@ -19,16 +19,19 @@ void for_each_product(const ConvolutionShape& s, Term term) {
     for (int64_t o = 0; o < s.out_channels; ++o)
       for (int64_t y = 0; y < out.height; ++y)
         for (int64_t x = 0; x < out.width; ++x)
-          for (int64_t c = 0; c < s.in_channels; ++c)
+          for (int64_t k = 0; k < s.in_channels / s.groups; ++k)
             for (int64_t i = 0; i < s.kernel_height; ++i)
               for (int64_t j = 0; j < s.kernel_width; ++j) {
-                const int64_t iy = y * s.stride + i - s.padding_height;
-                const int64_t ix = x * s.stride + j - s.padding_width;
+                const int64_t c = o / (s.out_channels / s.groups) * (s.in_channels / s.groups) + k;
+                const int64_t iy = y * s.stride_height + i * s.dilation_height - s.padding_height;
+                const int64_t ix = x * s.stride_width + j * s.dilation_width - s.padding_width;
                 if (iy < 0 || iy >= in.height || ix < 0 || ix >= in.width) continue;
                 term(static_cast<size_t>(((n * out.channels + o) * out.height + y) * out.width + x),
                      static_cast<size_t>(((n * in.channels + c) * in.height + iy) * in.width + ix),
                      static_cast<size_t>(
-                         ((o * s.in_channels + c) * s.kernel_height + i) * s.kernel_width + j));
+                         ((o * (s.in_channels / s.groups) + k) * s.kernel_height + i) *
+                             s.kernel_width +
+                         j));
               }
 }
 

@@ -13,7 +13,7 @@ constexpr double kBound = 3e-5;
 
 ConvolutionShape three_by_three(int64_t batch, int64_t in, int64_t height, int64_t width,
                                 int64_t out, int64_t padding) {
-  return {batch, in, height, width, out, 3, 3, 1, padding, padding};
+  return {batch, in, height, width, out, 3, 3, 1, 1, padding, padding};
 }
 
 const ConvolutionShape kShapes[] = {
@@ -72,8 +72,11 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Winograd, testing::ValuesIn(kShapes));
 
 TEST(WinogradChoice, IsForThreeByThreeWithStrideOne) {
   EXPECT_TRUE(winograd_choice(three_by_three(8, 64, 56, 56, 64, 1)).forward);
-  EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 3, 3, 2, 1, 1}).forward);
-  EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 1, 1, 1, 0, 0}).forward);
+  EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 3, 3, 2, 2, 1, 1}).forward);
+  EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 3, 3, 1, 2, 1, 1}).forward);
+  EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 1, 1, 1, 1, 0, 0}).forward);
+  EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 3, 3, 1, 1, 2, 2, 2, 2}).forward);
+  EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1, 1, 1, 2}).forward);
   EXPECT_FALSE(winograd_choice(three_by_three(8, 24, 56, 56, 64, 1)).forward);
 }
 
