@@ -57,9 +57,10 @@ def steps_of_program(program: dict[str, Any]) -> list[Step]:
     return steps
 
 
-def steps_of_module(module: torch.nn.Module, *inputs: torch.Tensor) -> list[Step]:
+def steps_of_module(module: torch.nn.Module, *inputs: torch.Tensor,
+                    aliases: dict[str, str] | None = None) -> list[Step]:
     """What torch.export gives in training mode. Left out are checks of a tensor's type, which compute nothing,
-    and getitem, which only names one of several results."""
+    and getitem, which only names one of several results. Of a tied parameter `aliases` says which name counts."""
     dynamic = tuple({0: Dim.AUTO} for _ in inputs)
     exported = export(module.train(), inputs, dynamic_shapes=dynamic, strict=False)
     signature = exported.graph_signature
@@ -78,7 +79,8 @@ def steps_of_module(module: torch.nn.Module, *inputs: torch.Tensor) -> list[Step
 
     for node in exported.graph.nodes:
         if node.op == "placeholder":
-            origin[node.name] = names.get(node.name, node.name)
+            name = names.get(node.name, node.name)
+            origin[node.name] = (aliases or {}).get(name, name)
         elif node.op == "call_function" and "getitem" in str(node.target):
             origin[node.name] = (origin[node.args[0].name][0], node.args[1])
         elif node.op == "call_function" and "_assert_tensor_metadata" not in str(node.target):
