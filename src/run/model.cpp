@@ -59,31 +59,33 @@ BoundProgram& Model::evaluation_or_throw() {
   return *evaluation;
 }
 
+torch::Tensor make_state(const Program& program, size_t place) {
+  const State& state = program.state[place];
+  return torch::empty(shape_of(program, state),
+                      torch::TensorOptions(scalar_type(program.value(state.value).dtype))
+                          .requires_grad(is_trained_state(program, state)));
+}
+
 std::vector<torch::Tensor> make_state(const Program& program) {
   std::vector<torch::Tensor> tensors;
-  for (const State& state : program.state)
-    tensors.push_back(
-        torch::empty(shape_of(program, state),
-                     torch::TensorOptions(scalar_type(program.value(state.value).dtype))
-                         .requires_grad(is_trained_state(program, state))));
+  for (size_t i = 0; i < program.state.size(); ++i) tensors.push_back(make_state(program, i));
   return tensors;
 }
 
-std::vector<torch::Tensor> same_state(const Program& program, const BoundProgram& other) {
+std::vector<torch::Tensor> shared_state(const Program& program, const BoundProgram& other,
+                                        const std::function<torch::Tensor(size_t)>& make) {
   std::map<std::string, torch::Tensor> by_name;
-  for (size_t i = 0; i < other.state.size(); ++i) {
-    by_name[other.program.state[i].name] = other.state[i];
-    for (const std::string& alias : other.program.state[i].aliases) by_name[alias] = other.state[i];
-  }
+  for (size_t i = 0; i < other.state.size(); ++i)
+    if (other.program.state[i].kind != StateKind::constant)
+      by_name[other.program.state[i].name] = other.state[i];
   std::vector<torch::Tensor> tensors;
-  for (const State& state : program.state) {
+  for (size_t i = 0; i < program.state.size(); ++i) {
+    const State& state = program.state[i];
     const auto found = by_name.find(state.name);
-    if (found == by_name.end())
-      throw Error(ErrorCode::data, fmt::format("{} has no {}", other.program.name, state.name));
-    if (found->second.sizes() != at::IntArrayRef(shape_of(program, state)))
+    tensors.push_back(found == by_name.end() ? make(i) : found->second);
+    if (tensors.back().sizes() != at::IntArrayRef(shape_of(program, state)))
       throw Error(ErrorCode::data,
                   fmt::format("{} has another shape in training and in evaluation", state.name));
-    tensors.push_back(found->second);
   }
   return tensors;
 }

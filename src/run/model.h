@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,11 +37,13 @@ struct Model {
 
 // Makes tensors for the state, without values (empty memory), with gradients where they are
 // trained.
+torch::Tensor make_state(const program::Program& program, size_t place);
 std::vector<torch::Tensor> make_state(const program::Program& program);
 
-// The state of another program, by name; tensors that `other` has and `program` lacks are not used.
-// Throws a data Error that names what is missing, or has another shape.
-std::vector<torch::Tensor> same_state(const program::Program& program, const BoundProgram& other);
+// The state of a second program of the same network: tensors of the same name are the same; others,
+// constants of its own, are made by `make`. Throws a data Error where a shape differs.
+std::vector<torch::Tensor> shared_state(const program::Program& program, const BoundProgram& other,
+                                        const std::function<torch::Tensor(size_t)>& make);
 
 // The tensors of a batch for some inputs of a program, in their order.
 std::vector<torch::Tensor> batch_inputs(const program::Program& program,
