@@ -13,16 +13,24 @@ namespace {
 using program::Reference;
 
 struct Geometry {
-  int64_t out_channels, in_channels, stride, padding_height, padding_width;
+  int64_t out_channels, in_channels, groups;
+  Pair stride, padding, dilation;
+  int64_t block;  // of the result
+
+  // What renkei.conv.default can do.
+  bool is_simple() const {
+    return groups == 1 && dilation == Pair{1, 1} && stride.first == stride.second && block == 8;
+  }
 };
 
-std::optional<Pair> padding_of(const Op& op, Pair kernel, Pair stride) {
+std::optional<Pair> padding_of(const Op& op, Pair kernel, Pair stride, Pair dilation) {
   const auto* argument = find_argument(op, "padding");
   const auto* word = argument ? std::get_if<std::string>(argument) : nullptr;
   if (!word) return pair_of(op, "padding", Pair{0, 0});
   if (*word == "valid") return Pair{0, 0};
-  const bool centred = kernel.first % 2 == 1 && kernel.second % 2 == 1 && stride == Pair{1, 1};
-  if (*word == "same" && centred) return Pair{kernel.first / 2, kernel.second / 2};
+  const Pair around{dilation.first * (kernel.first - 1), dilation.second * (kernel.second - 1)};
+  const bool centred = around.first % 2 == 0 && around.second % 2 == 0 && stride == Pair{1, 1};
+  if (*word == "same" && centred) return Pair{around.first / 2, around.second / 2};
   return {};
 }
 
@@ -38,13 +46,45 @@ std::string read_geometry(const ImageContext& context, const Op& op, Geometry& g
   const auto dilation = pair_of(op, "dilation", Pair{1, 1});
   const auto groups = integer_of(op, "groups", 1);
   if (!stride || !dilation || !groups) return "its stride, dilation or groups are computed";
+  const auto padding = padding_of(op, {sizes[2].number(), sizes[3].number()}, *stride, *dilation);
+  if (!padding) return "its padding differs from side to side";
+  geometry = {.out_channels = sizes[0].number(),
+              .in_channels = sizes[1].number() * *groups,
+              .groups = *groups,
+              .stride = *stride,
+              .padding = *padding,
+              .dilation = *dilation,
+              .block = context.block_for(sizes[0].number())};
+  if (geometry.is_simple() || geometry.block == 1 || context.options.general_kernels) return "";
   if (*groups != 1) return fmt::format("it has {} groups", *groups);
   if (*dilation != Pair{1, 1}) return "it is dilated";
-  if (stride->first != stride->second) return "its strides differ";
-  const auto padding = padding_of(op, {sizes[2].number(), sizes[3].number()}, *stride);
-  if (!padding) return "its padding differs from side to side";
-  geometry = {sizes[0].number(), sizes[1].number(), stride->first, padding->first, padding->second};
-  return "";
+  return stride->first != stride->second ? "its strides differ" : "its blocks are not of 8";
+}
+
+Op convolution(const Op& op, ValueId input, const Geometry& geometry) {
+  Op conv{.target = geometry.is_simple() ? "renkei.conv.default" : "renkei.conv.general",
+          .arguments = {{"input", Reference{input}},
+                        {"weight", Reference{value_of(op, "weight")}},
+                        {"bias", optional_value(value_of(op, "bias"))}},
+          .outputs = op.outputs,
+          .module = op.module,
+          .source = op.source,
+          .no_grad = op.no_grad};
+  const auto [stride, padding, dilation] =
+      std::tuple(geometry.stride, geometry.padding, geometry.dilation);
+  if (geometry.is_simple())
+    conv.arguments.insert(conv.arguments.end(), {{"stride", stride.first},
+                                                 {"padding_height", padding.first},
+                                                 {"padding_width", padding.second}});
+  else
+    conv.arguments.insert(conv.arguments.end(),
+                          {{"stride", integers({stride.first, stride.second})},
+                           {"padding", integers({padding.first, padding.second})},
+                           {"dilation", integers({dilation.first, dilation.second})},
+                           {"groups", geometry.groups},
+                           {"block", geometry.block}});
+  conv.arguments.push_back({"relu", false});
+  return conv;
 }
 
 }  // namespace
@@ -54,35 +94,24 @@ BlockedForm blocked_convolution(const ImageContext& context, int place) {
   const ValueId input = value_of(op, "input"), output = op.outputs[0];
   Geometry geometry{};
   if (std::string why = read_geometry(context, op, geometry); !why.empty()) return {.why_not = why};
-  if (geometry.out_channels % context.options.block != 0)
-    return {.why_not = fmt::format("its {} output channels fill no blocks of {}",
-                                   geometry.out_channels, context.options.block)};
-  const bool plain_input = geometry.in_channels % context.options.block != 0;
+  if (geometry.block == 1)
+    return {.why_not =
+                fmt::format("its {} output channels fill no blocks of 8", geometry.out_channels)};
+  const bool plain_input = context.block_for(geometry.in_channels) == 1;
   if (plain_input && context.editor.needs_gradient(input))
     return {.why_not =
-                fmt::format("its {} input channels, which need a gradient, fill no blocks of {}",
-                            geometry.in_channels, context.options.block)};
+                fmt::format("its {} input channels, which need a gradient, fill no blocks of 8",
+                            geometry.in_channels)};
   if (!plain_input && !context.is_image(input)) return {.why_not = "its input is no image of f32"};
-  if (plain_input && context.editor.value(input).dtype != program::DType::f32)
-    return {.why_not = "its input is not of f32"};
+  if (plain_input &&
+      (geometry.groups != 1 || context.editor.value(input).dtype != program::DType::f32))
+    return {.why_not = "its input is not of f32, or in groups that fill no blocks"};
   const double passes = context.options.training ? 3 : 1;  // rearranged by Torch, each way
-  return {
-      .images = plain_input ? std::vector<ValueId>{} : std::vector{input},
-      .gain_bytes = passes * (context.bytes(input) + context.bytes(output)),
-      .write = [op, geometry, input, plain_input](BlockedWriter& writer) {
-        writer.add({.target = "renkei.conv.default",
-                    .arguments = {{"input", Reference{plain_input ? input : writer.blocked(input)}},
-                                  {"weight", Reference{value_of(op, "weight")}},
-                                  {"bias", optional_value(value_of(op, "bias"))},
-                                  {"stride", geometry.stride},
-                                  {"padding_height", geometry.padding_height},
-                                  {"padding_width", geometry.padding_width},
-                                  {"relu", false}},
-                    .outputs = op.outputs,
-                    .module = op.module,
-                    .source = op.source,
-                    .no_grad = op.no_grad});
-      }};
+  return {.images = plain_input ? std::vector<ValueId>{} : std::vector{input},
+          .gain_bytes = passes * (context.bytes(input) + context.bytes(output)),
+          .write = [op, geometry, input, plain_input](BlockedWriter& writer) {
+            writer.add(convolution(op, plain_input ? input : writer.blocked(input), geometry));
+          }};
 }
 
 }  // namespace renkei::rewrite

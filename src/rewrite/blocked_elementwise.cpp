@@ -95,7 +95,7 @@ BlockedForm blocked_binary(const ImageContext& context, int place) {
   }
   if (images.empty()) return {.why_not = "none of its operands is an image"};
   return {.images = images,
-          .write = [op, sides, block = context.options.block](BlockedWriter& writer) {
+          .write = [op, sides, block = context.block_for(channels)](BlockedWriter& writer) {
             Op blocked = op;
             for (const Side& side : sides)
               set_value(blocked, side.name,
@@ -113,7 +113,8 @@ BlockedForm blocked_concatenation(const ImageContext& context, int place) {
   if (!images || images->empty() || !context.is_image(op.outputs[0]) || (dim != 1 && dim != -3))
     return {.why_not = "it does not put channels of images together"};
   for (const ValueId image : *images)
-    if (!context.is_image(image)) return {.why_not = "an image has channels that fill no blocks"};
+    if (!context.is_image(image) || context.block_of(image) != context.block_of(op.outputs[0]))
+      return {.why_not = "an image has channels that do not fill the blocks of the result"};
   return {.images = *images, .write = [op, images = *images](BlockedWriter& writer) {
             program::List list;
             for (const ValueId image : images) list.emplace_back(Reference{writer.blocked(image)});

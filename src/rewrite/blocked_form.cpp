@@ -8,13 +8,24 @@ bool ImageContext::is_image(ValueId id) const {
   if (id == program::kNoValue) return false;
   const Value& value = editor.value(id);
   return value.kind == program::ValueKind::tensor && value.dtype == program::DType::f32 &&
-         value.sizes.size() == 4 && value.sizes[1].is_number() && value.sizes[1].number() > 0 &&
-         value.sizes[1].number() % options.block == 0;
+         value.sizes.size() == 4 && value.sizes[1].is_number() &&
+         block_for(value.sizes[1].number()) > 1;
 }
 
 bool ImageContext::is_pixel(ValueId id) const {
   const auto& sizes = editor.value(id).sizes;
   return sizes.size() == 4 && sizes[2] == program::Size(1) && sizes[3] == program::Size(1);
+}
+
+int64_t ImageContext::block_for(int64_t channels) const {
+  constexpr int64_t kSmall = 8;
+  if (channels <= 0) return 1;
+  if (channels % options.block == 0) return options.block;
+  return channels % kSmall == 0 ? kSmall : 1;
+}
+
+int64_t ImageContext::block_of(ValueId image) const {
+  return block_for(editor.value(image).sizes[1].number());
 }
 
 double ImageContext::bytes(ValueId id) const {
@@ -23,7 +34,8 @@ double ImageContext::bytes(ValueId id) const {
 
 std::vector<program::Size> ImageContext::blocked_sizes(ValueId id) const {
   const auto& sizes = editor.value(id).sizes;
-  return {sizes[0], sizes[1].number() / options.block, sizes[2], sizes[3], options.block};
+  const int64_t block = block_of(id);
+  return {sizes[0], sizes[1].number() / block, sizes[2], sizes[3], block};
 }
 
 namespace {

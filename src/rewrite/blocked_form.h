@@ -1,7 +1,8 @@
 // Which operations can be done on images in blocked layout, and how each is written there.
 //
 // An image is a value of batch × channels × height × width; in blocked layout it is a value of
-// batch × channels/block × height × width × block (compute/blocked.h). Convolutions, batch
+// batch × channels/block × height × width × block (compute/blocked.h). The block is the preferred
+// one where the channels fill it, and 8 where they fill that only. Convolutions, batch
 // normalisation and pooling become kernels of renkei; element-wise operations are the same
 // operations on other sizes.
 #pragma once
@@ -37,6 +38,8 @@ struct ImageContext {
 
   bool is_image(ValueId id) const;  // that may be blocked
   bool is_pixel(ValueId id) const;  // of height and width 1: the same bytes in both layouts
+  int64_t block_for(int64_t channels) const;  // 1: they fill no blocks
+  int64_t block_of(ValueId image) const;
   double bytes(ValueId id) const;
   std::vector<program::Size> blocked_sizes(ValueId id) const;
 };

@@ -13,19 +13,27 @@ using program::Size;
 
 struct Window {
   int64_t kernel, stride, padding;
+  bool ceil = false, count_padding = true;  // as in compute/pooling.h
+
+  bool is_simple() const { return !ceil && count_padding; }  // what renkei.pool.default can do
 };
 
 Op pool(const Op& op, ValueId image, Window window, bool max) {
-  return {.target = "renkei.pool.default",
-          .arguments = {{"input", Reference{image}},
-                        {"kernel", window.kernel},
-                        {"stride", window.stride},
-                        {"padding", window.padding},
-                        {"max", max}},
-          .outputs = op.outputs,
-          .module = op.module,
-          .source = op.source,
-          .no_grad = op.no_grad};
+  Op pooling{.target = window.is_simple() ? "renkei.pool.default" : "renkei.pool.general",
+             .arguments = {{"input", Reference{image}},
+                           {"kernel", window.kernel},
+                           {"stride", window.stride},
+                           {"padding", window.padding},
+                           {"max", max}},
+             .outputs = op.outputs,
+             .module = op.module,
+             .source = op.source,
+             .no_grad = op.no_grad};
+  if (!window.is_simple()) {
+    pooling.arguments.push_back({"ceil", window.ceil});
+    pooling.arguments.push_back({"count_padding", window.count_padding});
+  }
+  return pooling;
 }
 
 // The last window ends within the padded image, or there is a part of one more.
@@ -101,14 +109,17 @@ BlockedForm blocked_pooling(const ImageContext& context, int place) {
   const auto stride = pair_of(op, "stride", kernel);
   if (!is_square(kernel) || !is_square(padding) || !is_square(stride))
     return {.why_not = "its windows are not square"};
-  const Window window{kernel->first, stride->first, padding->first};
+  const auto ceil = boolean_of(op, "ceil_mode", false);
+  const auto count_padding = boolean_of(op, "count_include_pad", true);
   if (pair_of(op, "dilation", Pair{1, 1}) != Pair{1, 1}) return {.why_not = "it is dilated"};
-  if (boolean_of(op, "ceil_mode", false) != false &&
-      !windows_fit(context.editor.value(input), window))
-    return {.why_not = "its last windows are cut off (ceil_mode)"};
-  if (!max && window.padding > 0 && boolean_of(op, "count_include_pad", true) != true)
-    return {.why_not = "its averages leave out the padding"};
-  if (!is_absent(op, "divisor_override")) return {.why_not = "it has a divisor of its own"};
+  if (!ceil || !count_padding || !is_absent(op, "divisor_override"))
+    return {.why_not = "it has a divisor of its own"};
+  Window window{kernel->first, stride->first, padding->first};
+  window.ceil = *ceil && !windows_fit(context.editor.value(input), window);
+  window.count_padding = max || window.padding == 0 || *count_padding;
+  if (!window.is_simple() && !context.options.general_kernels)
+    return {.why_not = window.ceil ? "its last windows are cut off (ceil_mode)"
+                                   : "its averages leave out the padding"};
   return pooling(context, op, input, window, max);
 }
 

@@ -7,7 +7,8 @@ namespace renkei::rewrite {
 
 void fuse_convolution_relu(Editor& editor, std::vector<Applied>& applied) {
   for (int place = 0; place < editor.places(); ++place) {
-    if (!editor.is(place, "renkei.conv.default") || boolean_of(editor.op(place), "relu") == true)
+    if (!editor.op(place).target.starts_with("renkei.conv.") ||
+        boolean_of(editor.op(place), "relu") == true)
       continue;
     const ValueId result = editor.op(place).outputs[0];
     const int relu = editor.only_user(result);

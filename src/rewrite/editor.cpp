@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "rewrite/memory.h"
+#include "program/effects.h"
 
 namespace renkei::rewrite {
 
@@ -21,6 +21,15 @@ void replace_in(program::Argument& argument, ValueId from, ValueId to) {
     reference->value = to;
   if (auto* list = std::get_if<program::List>(&argument))
     for (auto& element : *list) replace_in(element, from, to);
+}
+
+// The arguments whose memory its results may share.
+std::vector<ValueId> shared_arguments(const Op& op) {
+  const std::string name = alias_of(op);
+  if (name.empty()) return {};
+  const program::Argument* argument = find_argument(op, name);
+  if (!argument) return {};
+  return program::references({.target = op.target, .arguments = {{name, *argument}}, .outputs = {}});
 }
 
 }  // namespace
@@ -59,6 +68,14 @@ const Editor::Facts& Editor::facts() const {
   return facts_;
 }
 
+void Editor::join_memory(ValueId a, ValueId b) const {
+  const ValueId from = facts_.root[at(a)], to = facts_.root[at(b)];
+  if (from == a)
+    facts_.root[at(a)] = to;
+  else  // it shares that of several
+    std::replace(facts_.root.begin(), facts_.root.end(), from, to);
+}
+
 void Editor::add_facts(int place) const {
   Facts& f = facts_;
   bool gradient = false;
@@ -71,13 +88,14 @@ void Editor::add_facts(int place) const {
   for (const ValueId id : op(place).outputs) {
     if (id == kNoValue) continue;
     f.producer[at(id)] = place;
-    f.gradient[at(id)] = gradient && !op(place).no_grad && is_floating(value(id).dtype);
+    f.gradient[at(id)] = gradient && differentiable(op(place)) && is_floating(value(id).dtype);
   }
-  for (const auto& [result, base] : shared_memory(op(place))) {
-    f.root[at(result)] = f.root[at(base)];
+  for (const ValueId base : shared_arguments(op(place))) {
     f.sharers[at(base)].push_back(place);
+    for (const ValueId result : op(place).outputs)
+      if (result != kNoValue) join_memory(result, base);
   }
-  for (const ValueId id : written_by(op(place))) {
+  for (const ValueId id : written_values(op(place))) {
     f.written[at(f.root[at(id)])] = true;
     f.gradient[at(id)] = f.gradient[at(id)] || gradient;
   }
@@ -123,15 +141,15 @@ bool Editor::can_move_down(int from, int to) const {
     for (const ValueId id : values) found.insert(facts().root[at(id)]);
     return found;
   };
-  const auto touched = roots(references(op(from))), written = roots(written_by(op(from)));
+  const auto touched = roots(references(op(from))), written = roots(written_values(op(from)));
   const auto meets = [](const std::set<ValueId>& a, const std::set<ValueId>& b) {
     return std::any_of(a.begin(), a.end(), [&](ValueId id) { return b.contains(id); });
   };
   for (int place = from + 1; place < to; ++place) {
     if (is_empty(place)) continue;
-    if (meets(roots(written_by(op(place))), touched)) return false;
+    if (meets(roots(written_values(op(place))), touched)) return false;
     if (meets(roots(references(op(place))), written)) return false;
-    if (draws_random_numbers(op(from)) && draws_random_numbers(op(place))) return false;
+    if (draws(op(from)) && draws(op(place))) return false;
   }
   return true;
 }

@@ -75,6 +75,7 @@ class Editor {
   };
   const Facts& facts() const;
   void add_facts(int place) const;
+  void join_memory(ValueId a, ValueId b) const;
   void drop_unmentioned_values();
   void renumber(const std::vector<ValueId>& now);
   void changed() { known_ = false; }

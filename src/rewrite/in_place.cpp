@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <string>
 
+#include "program/effects.h"
 #include "rewrite/constants.h"
-#include "rewrite/memory.h"
 #include "rewrite/patterns.h"
 
 namespace renkei::rewrite {
@@ -51,7 +51,7 @@ bool is_of_same_kind(const Value& a, const Value& b) {
 bool others_write(const Editor& editor, ValueId id, int place) {
   const auto users = editor.users(id);
   return std::any_of(users.begin(), users.end(), [&](int user) {
-    const auto written = written_by(editor.op(user));
+    const auto written = written_values(editor.op(user));
     return user != place && std::find(written.begin(), written.end(), id) != written.end();
   });
 }

@@ -159,7 +159,7 @@ class LayoutWriter : public BlockedWriter {
     Op op{.target = to_blocked ? "renkei.to_blocked.default" : "renkei.to_plain.default",
           .arguments = {{"input", Reference{image}}},
           .module = module_};
-    const int64_t channels = value.sizes[1].number(), block = context_.options.block;
+    const int64_t channels = value.sizes[1].number(), block = context_.block_of(image);
     if (context_.is_pixel(image)) {
       op.target = "aten.reshape.default";
       op.arguments = {{"self", Reference{image}},

@@ -17,9 +17,12 @@
 namespace renkei::rewrite {
 
 struct RewriteOptions {
-  bool blocked_layout = true;          // images stay in blocks of channels from layer to layer
-  bool dense = true;                   // dense layers with their activation as one operation
-  int block = 8;                       // channels in a block
+  bool blocked_layout = true;  // images stay in blocks of channels from layer to layer
+  bool dense = true;           // dense layers with their activation as one operation
+  int block = 8;               // channels in a block, where they fill it; else 8
+  // Groups, dilation, strides that differ and windows that are cut off: renkei.conv.general and
+  // renkei.pool.general.
+  bool general_kernels = false;
   bool training = true;                // gradients are asked for
   bool inputs_need_gradients = false;  // of a part of a network, whose inputs come from other parts
 };

@@ -55,8 +55,9 @@ TEST(Layout, ResNet50IsFusedAndStaysInBlockedLayoutFromEndToEnd) {
   for (const Applied& applied : rewritten.applied) EXPECT_EQ(applied.why_not, "") << applied.where;
 }
 
-TEST(Layout, OfResNet50IsThatOfTheBlocksWithTheSizesOfBlocks) {
-  const auto rewritten = rewrite(resnet50().program, {.block = 16});
+TEST(Layout, HasLargerBlocksWhereTheyAreAskedFor) {
+  const auto rewritten = rewrite(resnet50().program, {.block = 16, .general_kernels = true});
+  EXPECT_EQ(count(rewritten.program, "renkei.conv.general"), 53);
   const Op& first = rewritten.program.ops.front();
   EXPECT_EQ(rewritten.program.value(first.outputs[0]).sizes,
             (std::vector<Size>{Size::expression("batch"), 4, 112, 112, 16}));
@@ -160,6 +161,35 @@ TEST(Layout, SaysWhyAConvolutionIsNotTaken) {
   EXPECT_EQ(count(rewritten.program, "renkei.conv.default"), 0);
   EXPECT_THAT(why_not(rewritten, "stem"), HasSubstr("dilated"));
   EXPECT_THAT(why_not(rewritten, "uneven"), HasSubstr("strides differ"));
+}
+
+TEST(Layout, GeneralKernelsTakeGroupsDilationAndStridesThatDiffer) {
+  Sketch net;
+  ValueId x = net.conv("stem", net.image(3, 32), 16);
+  x = net.relu_(net.conv("depthwise", x, 16, 3, 1, 16));
+  set_argument(net.program.ops[1], "dilation", List{int64_t{2}, int64_t{2}});
+  net.output(net.flatten(net.global_pool(x)));
+  const auto program = rewrite(net.program, {.general_kernels = true}).program;
+  EXPECT_EQ(count(program, "renkei.conv.default"), 1);
+  ASSERT_EQ(program.ops[1].target, "renkei.conv.general");
+  const auto argument = [&](const char* name) { return *find_argument(program.ops[1], name); };
+  EXPECT_EQ(argument("groups"), Argument(int64_t{16}));
+  EXPECT_EQ(argument("dilation"), Argument(List{int64_t{2}, int64_t{2}}));
+  EXPECT_EQ(argument("block"), Argument(int64_t{8}));
+  EXPECT_EQ(argument("relu"), Argument(true));
+  EXPECT_THAT(why_not(rewrite(net.program, {}), "depthwise"), HasSubstr("16 groups"));
+}
+
+TEST(Layout, BlocksOfDifferentSizesAreNotPutTogether) {
+  Sketch net;
+  const ValueId x = net.image(3, 32);
+  const ValueId a = net.conv("a", x, 32), b = net.conv("b", x, 24);
+  const ValueId both = net.op("aten.cat.default",
+                              {{"tensors", List{Reference{a}, Reference{b}}}, {"dim", int64_t{1}}},
+                              {net.batch, 56, 32, 32});
+  net.output(net.flatten(net.global_pool(net.conv("c", both, 16, 1))));
+  const RewriteOptions options{.block = 16, .general_kernels = true};
+  EXPECT_EQ(count(rewrite(net.program, options).program, "renkei.to_plain.default"), 2);
 }
 
 TEST(Layout, PicturesGetAGradientFromTorchOnly) {
