@@ -57,23 +57,23 @@ c10::OperatorHandle find_operator(const Op& op) {
   return *found;
 }
 
-struct Instruction {
-  std::string place;
-  std::optional<c10::OperatorHandle> operation;  // none: arithmetic on sizes
-  std::optional<SizeOp> size_op;
-  std::vector<ArgumentValue> arguments;  // with registers in the place of values
-  std::vector<Register> outputs;
-  std::vector<Register> last_uses;
-  bool returns_list = false;
-  bool no_grad = false;
-  int draws_as = -1;      // the number of an operation that draws
-  int generator_at = -1;  // its argument for a generator
-  int context_at = -1;    // the argument for the ExecutionContext
-};
-
 }  // namespace
 
 struct Executor::Code {
+  struct Instruction {
+    std::string place;
+    std::optional<c10::OperatorHandle> operation;  // none: arithmetic on sizes
+    std::optional<SizeOp> size_op;
+    std::vector<ArgumentValue> arguments;  // with registers in the place of values
+    std::vector<Register> outputs;
+    std::vector<Register> last_uses;
+    bool returns_list = false;
+    bool no_grad = false;
+    int draws_as = -1;      // the number of an operation that draws
+    int generator_at = -1;  // its argument for a generator
+    int context_at = -1;    // the argument for the ExecutionContext
+  };
+
   std::vector<Instruction> instructions;
   std::vector<std::pair<Register, program::Size>> sizes;
   std::string batch_symbol;
@@ -282,7 +282,7 @@ std::vector<torch::Tensor> Executor::run(std::span<const torch::Tensor> inputs,
   const program::SymbolValues symbols{{code.batch_symbol, samples}};
   for (const auto& [place, size] : code.sizes)
     values[static_cast<size_t>(place)] = size.value(symbols);
-  for (const Instruction& instruction : code.instructions) {
+  for (const Code::Instruction& instruction : code.instructions) {
     try {
       if (instruction.no_grad) {
         const torch::NoGradGuard no_grad;

@@ -31,9 +31,6 @@ struct Part {
   std::vector<program::ValueId> outputs;  // values that the ops make
   std::vector<KnownSize> sizes = {};      // integers that no op of the part computes
 };
-// ops that are added where these need them
-std::vector<program::ValueId> outputs;  // values that the ops make
-};
 Part whole(const program::Program& program);
 
 class Executor {

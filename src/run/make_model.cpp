@@ -31,9 +31,9 @@ void read_into(const torch::Tensor& tensor, const StoredTensor& stored, const St
                             fmt::join(tensor.sizes(), " × ")),
                 "check model.name and the settings that change its shape, such as model.classes");
   const torch::NoGradGuard no_grad;
-  torch::Tensor read = scalar_type(stored.dtype) == tensor.scalar_type()
+  torch::Tensor read = run::scalar_type(stored.dtype) == tensor.scalar_type()
                            ? tensor
-                           : torch::empty(tensor.sizes(), scalar_type(stored.dtype));
+                           : torch::empty(tensor.sizes(), run::scalar_type(stored.dtype));
   stored.read(0, {static_cast<char*>(read.data_ptr()), static_cast<size_t>(read.nbytes())});
   if (!read.is_same(tensor)) tensor.copy_(read);
 }

@@ -62,7 +62,7 @@ BoundProgram& Model::evaluation_or_throw() {
 torch::Tensor make_state(const Program& program, size_t place) {
   const State& state = program.state[place];
   return torch::empty(shape_of(program, state),
-                      torch::TensorOptions(scalar_type(program.value(state.value).dtype))
+                      torch::TensorOptions(run::scalar_type(program.value(state.value).dtype))
                           .requires_grad(is_trained_state(program, state)));
 }
 

@@ -8,14 +8,16 @@ namespace {
 
 struct RunningStatistics {
   std::optional<Tensor> mean, variance;  // none of them, or both
-  double momentum;
+  std::optional<Tensor> batches;         // how many there were, where they are counted
+  std::optional<double> momentum;        // none: the mean over all batches
 };
 
 void update_running_statistics(const RunningStatistics& running,
                                const compute::ChannelStatistics& statistics, double values,
                                const ExecutionContext* context) {
   if (!running.mean) return;
-  double momentum = running.momentum;
+  if (running.batches) running.batches->add_(1);
+  double momentum = running.momentum ? *running.momentum : 1 / running.batches->item<double>();
   if (context && context->batch_norm.mode == BatchNormMode::last) momentum = 1;
   const auto keep = static_cast<float>(1 - momentum), take = static_cast<float>(momentum);
   // The running variance is the unbiased one.
@@ -153,10 +155,11 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
 Tensor batch_norm_kernel(const Tensor& input, const Tensor& gamma, const Tensor& beta,
                          const std::optional<Tensor>& running_mean,
                          const std::optional<Tensor>& running_variance,
-                         const std::optional<Tensor>& residual, double momentum, double epsilon,
-                         bool relu, int64_t context) {
+                         const std::optional<Tensor>& batches,
+                         const std::optional<Tensor>& residual, std::optional<double> momentum,
+                         double epsilon, bool relu, int64_t context) {
   if (input.is_meta()) return blank_result(input, input.sizes());
-  const RunningStatistics running{running_mean, running_variance, momentum};
+  const RunningStatistics running{running_mean, running_variance, batches, momentum};
   return BatchNorm::apply(input, gamma, beta, residual, &running, epsilon, relu, context);
 }
 
@@ -184,8 +187,8 @@ Tensor normalise_kernel(const Tensor& input, const Tensor& gamma, const Tensor& 
 void register_batch_norm(torch::Library& library) {
   library.def(
       "batch_norm(Tensor input, Tensor gamma, Tensor beta, Tensor? running_mean, "
-      "Tensor? running_variance, Tensor? residual, float momentum, float epsilon, bool relu, "
-      "int context=0) -> Tensor",
+      "Tensor? running_variance, Tensor? batches, Tensor? residual, float? momentum, "
+      "float epsilon, bool relu, int context=0) -> Tensor",
       &batch_norm_kernel);
   library.def(
       "normalise(Tensor input, Tensor gamma, Tensor beta, Tensor mean, Tensor variance, "
