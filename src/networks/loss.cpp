@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "program/builder.h"
+#include "program/memory.h"
 
 namespace renkei::networks {
 namespace {
@@ -209,19 +210,27 @@ class LossWriter {
   ValueId target_;
 };
 
+// Without what computes other outputs, such as auxiliary heads in an evaluation.
+Program finished(Builder& builder) {
+  Program program = builder.take();
+  remove_dead_ops(program);
+  check(program, program.name);
+  return program;
+}
+
 }  // namespace
 
 Program training_program(Program network, const LossOptions& options) {
   LossWriter writer(std::move(network), options);
   writer.builder().output("loss", writer.with_auxiliary(writer.main_loss()));
-  return writer.builder().finish();
+  return finished(writer.builder());
 }
 
 Program evaluation_program(Program network, const LossOptions& options) {
   LossWriter writer(std::move(network), options);
   writer.builder().output("loss", writer.main_loss());
   if (const auto correct = writer.correct()) writer.builder().output("correct", *correct);
-  return writer.builder().finish();
+  return finished(writer.builder());
 }
 
 }  // namespace renkei::networks

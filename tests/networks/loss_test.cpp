@@ -62,11 +62,11 @@ TEST(TrainingProgram, HasInputAndTargetAndGivesTheLoss) {
 TEST(TrainingProgram, CountsAuxiliaryHeadsOfTheSameShape) {
   const Program made =
       training_program(layer_with_outputs({{7}, {7}, {5}}), {.auxiliary_weight = 0.3});
-  EXPECT_THAT(targets(made),
-              ElementsAre("aten.linear.default", "aten.linear.default", "aten.linear.default",
-                          "aten.cross_entropy_loss.default", "aten.cross_entropy_loss.default",
-                          "aten.mul.Tensor", "aten.add.Tensor"));
-  const program::Argument* weight = find_argument(made.ops[5], "other");
+  EXPECT_THAT(
+      targets(made),
+      ElementsAre("aten.linear.default", "aten.linear.default", "aten.cross_entropy_loss.default",
+                  "aten.cross_entropy_loss.default", "aten.mul.Tensor", "aten.add.Tensor"));
+  const program::Argument* weight = find_argument(made.ops[4], "other");
   EXPECT_EQ(std::get<double>(*weight), 0.3);
 }
 
@@ -106,9 +106,9 @@ TEST(EvaluationProgram, CountsLabelsAndLeavesAuxiliaryHeadsOut) {
       evaluation_program(layer_with_outputs({{7}, {7}}), {.auxiliary_weight = 0.3});
   EXPECT_THAT(port_names(made.outputs), ElementsAre("loss", "correct"));
   EXPECT_EQ(made.value(made.outputs[1].value).dtype, DType::i64);
-  EXPECT_THAT(targets(made), ElementsAre("aten.linear.default", "aten.linear.default",
-                                         "aten.cross_entropy_loss.default", "aten.argmax.default",
-                                         "aten.eq.Tensor", "aten.sum.default"));
+  EXPECT_THAT(targets(made),
+              ElementsAre("aten.linear.default", "aten.cross_entropy_loss.default",
+                          "aten.argmax.default", "aten.eq.Tensor", "aten.sum.default"));
 }
 
 // A network that computes its loss from a target of this type and shape, behind the batch.
