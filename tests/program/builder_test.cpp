@@ -90,7 +90,7 @@ TEST(Builder, RefusesShapesThatDoNotFit) {
   Builder builder("net");
   const ValueId image = builder.input("input", DType::f32, {builder.batch(), 3, 2, 2});
   const ValueId weight = builder.parameter("weight", {5, 3}, {});
-  EXPECT_THROW(builder.max_pool2d(image, {.kernel = 3}), Error);
+  EXPECT_THROW(builder.max_pool2d(image, {.kernel = 3, .stride = 2}), Error);
   EXPECT_THROW(builder.linear(image, weight, kNoValue), Error);
   EXPECT_THROW(builder.size(image, 0), Error);
   EXPECT_THROW(builder.split(image, 2, 1), Error);
