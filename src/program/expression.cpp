@@ -280,6 +280,8 @@ class Evaluator {
 // A sum of products: for the sorted factors of each product, how often it is there.
 using Factors = std::vector<std::string>;
 using Sum = std::map<Factors, int64_t>;
+constexpr size_t kMostTerms = 64, kMostFactors = 32, kMostWork = 10000;
+struct TooComplicated {};
 
 class Normaliser {
  public:
@@ -331,13 +333,13 @@ class Normaliser {
     if (there == 0) all.erase(factors);
   }
 
-  // Products of long sums are kept as they are.
   Sum multiply(const Sum& a, const Sum& b) const {
-    if (a.size() > 1 && b.size() > 1 && a.size() * b.size() > 16)
-      return multiply(atom("(" + print(a) + ")"), atom("(" + print(b) + ")"));
+    if (a.size() * b.size() > kMostTerms || (work_ += a.size() * b.size()) > kMostWork)
+      throw TooComplicated();
     Sum all;
     for (const auto& [left, count] : a)
       for (const auto& [right, times] : b) {
+        if (left.size() + right.size() > kMostFactors) throw TooComplicated();
         Factors factors = left;
         factors.insert(factors.end(), right.begin(), right.end());
         std::sort(factors.begin(), factors.end());
@@ -349,12 +351,16 @@ class Normaliser {
   }
 
   Sum power(const Expression& e) const {
-    const Expression& exponent = e.parts[1];
-    if (exponent.kind != Kind::number || exponent.number > 4)
-      return atom(fmt::format("({}**{})", operand(e.parts[0]), operand(exponent)));
+    const Sum exponent = sum_of(e.parts[1]);
+    const bool constant =
+        exponent.empty() || (exponent.size() == 1 && exponent.begin()->first.empty());
+    const int64_t times = constant && !exponent.empty() ? exponent.begin()->second : 0;
+    if (!constant || times < 0)
+      return atom(fmt::format("({}**{})", operand(e.parts[0]), operand(e.parts[1])));
+    if (times > static_cast<int64_t>(kMostFactors)) throw TooComplicated();
     Sum all = number(1);
     const Sum base = sum_of(e.parts[0]);
-    for (int64_t i = 0; i < exponent.number; ++i) all = multiply(all, base);
+    for (int64_t i = 0; i < times; ++i) all = multiply(all, base);
     return all;
   }
 
@@ -407,12 +413,13 @@ class Normaliser {
     return all;
   }
 
-  std::string fitting(std::string all) const {
-    if (all.size() > kLongest) refuse("is too long");
+  static std::string fitting(std::string all) {
+    if (all.size() > kLongest) throw TooComplicated();
     return all;
   }
 
   std::string_view text_;
+  mutable size_t work_ = 0;  // products of two terms so far
 };
 
 }  // namespace
@@ -434,7 +441,11 @@ bool mentions(const Expression& expression, std::string_view symbol) {
 }
 
 std::string normal_form(const Expression& expression, std::string_view text) {
-  return Normaliser(text).print(expression);
+  try {
+    return Normaliser(text).print(expression);
+  } catch (const TooComplicated&) {
+    return std::string(text);
+  }
 }
 
 }  // namespace renkei::program

@@ -39,6 +39,7 @@ Expression parse_expression(std::string_view text);
 int64_t evaluate(const Expression& expression, const SymbolValues& symbols, std::string_view text);
 bool mentions(const Expression& expression, std::string_view symbol);  // empty: any
 // As a sum of products, like terms added up: "2*(3*batch + s0) + s0" is "6*batch + 3*s0".
+// What would become very long stays as it is.
 std::string normal_form(const Expression& expression, std::string_view text);
 
 }  // namespace renkei::program

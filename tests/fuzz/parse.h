@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "base/checksum.h"
-#include "base/error.h"
 #include "data/image/decode.h"
 #include "data/source/dali_index.h"
 #include "data/source/npy.h"
@@ -16,6 +15,7 @@
 #include "data/source/tfrecord.h"
 #include "data/source/zip.h"
 #include "tests/data/memory_file.h"
+#include "tests/fuzz/expect.h"
 #ifdef RENKEI_HAVE_HDF5
 #include "data/source/hdf5_source.h"
 #include "tests/data/memory_storage.h"
@@ -23,15 +23,6 @@
 #endif
 
 namespace renkei::data {
-
-template <typename Parse>
-void expect_no_other_error(Parse parse, std::string_view bytes) {
-  try {
-    parse(bytes);
-  } catch (const Error& error) {
-    if (error.code != ErrorCode::data) throw;
-  }
-}
 
 inline void parse_tar(std::string_view bytes) {
   scan_tar(MemoryFile(std::string(bytes)));

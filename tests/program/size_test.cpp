@@ -129,6 +129,9 @@ TEST(Size, RefusesWhatWouldTakeTooLongOrTooDeep) {
   EXPECT_NE(message_of(chain.c_str()), "no error");
   EXPECT_NE(message_of(powers.c_str()), "no error");
   EXPECT_NE(message_of(products.c_str()), "no error");
+  const std::string long_sum = "(s0*s0 + batch + 1)**9*(s0 + batch**2 + 2)**9";
+  EXPECT_EQ(Size::expression(long_sum).text(), long_sum);
+  EXPECT_EQ(Size::expression(long_sum).value({{"s0", 0}, {"batch", 1}}), 512 * 19683);
   std::string sum = "s0";
   for (int i = 0; i < 500; ++i) sum += " + s0";
   EXPECT_EQ(value(sum.c_str()), 5010);
