@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "program/builder.h"
+#include "program/memory.h"
 
 namespace renkei::networks {
 namespace {
@@ -111,8 +112,8 @@ class LossWriter {
   Builder& builder() { return builder_; }
 
  private:
-  // Returns the number of samples, as a size.
-  static Size checked_inputs(const Program& network, const LossOptions& options,
+  // Names the input and returns the number of samples, as a size.
+  static Size checked_inputs(Program& network, const LossOptions& options,
                              const std::vector<Port>& outputs) {
     const size_t most = options.objective == Objective::own_loss ? 2 : 1;
     if (network.inputs.empty() || network.inputs.size() > most)
@@ -126,6 +127,7 @@ class LossWriter {
           ErrorCode::data,
           fmt::format("{} has no rows as input, or no output, so there is no loss", network.name),
           "export a model that takes a batch and returns a tensor");
+    network.inputs[0].name = "input";
     return input.sizes[0];
   }
 
@@ -184,8 +186,8 @@ class LossWriter {
             ErrorCode::data,
             fmt::format("the model gives an output of shape {} as its loss", shape_text(sizes)),
             "return one number, the mean over the samples, or one per sample");
-    const ValueId input = builder_.program().inputs[0].value;
-    return builder_.mul(builder_.sum(loss), Reference{builder_.sym_size(input, 0)});
+    const ValueId sum = builder_.sum(loss);
+    return builder_.mul(sum, Reference{builder_.sym_size(builder_.program().inputs[0].value, 0)});
   }
 
   std::string target_text() const {
@@ -208,19 +210,27 @@ class LossWriter {
   ValueId target_;
 };
 
+// Without what computes other outputs, such as auxiliary heads in an evaluation.
+Program finished(Builder& builder) {
+  Program program = builder.take();
+  remove_dead_ops(program);
+  check(program, program.name);
+  return program;
+}
+
 }  // namespace
 
 Program training_program(Program network, const LossOptions& options) {
   LossWriter writer(std::move(network), options);
   writer.builder().output("loss", writer.with_auxiliary(writer.main_loss()));
-  return writer.builder().finish();
+  return finished(writer.builder());
 }
 
 Program evaluation_program(Program network, const LossOptions& options) {
   LossWriter writer(std::move(network), options);
   writer.builder().output("loss", writer.main_loss());
   if (const auto correct = writer.correct()) writer.builder().output("correct", *correct);
-  return writer.builder().finish();
+  return finished(writer.builder());
 }
 
 }  // namespace renkei::networks

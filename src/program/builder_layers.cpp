@@ -12,7 +12,8 @@ List pair(const Builder::Pair& pair) {
 }
 
 int64_t positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding) {
-  return (size + 2 * padding - kernel) / stride + 1;
+  const int64_t room = size + 2 * padding - kernel;
+  return room < 0 ? 0 : room / stride + 1;
 }
 
 // Adds a reference, or None where there is no value and something follows it.

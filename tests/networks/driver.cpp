@@ -1,8 +1,8 @@
-// Prints programs as JSON for torchvision_test.py and loss_test.py:
+// Prints programs as JSON for torchvision_test.py and eager_test.py:
 //
 //   networks_driver network [KEY=VALUE …]                        a network, as it trains
 //   networks_driver training OBJECTIVE TARGET [KEY=VALUE …]      with its loss
-//   networks_driver evaluation OBJECTIVE TARGET [KEY=VALUE …]    with loss and count
+//   networks_driver evaluation OBJECTIVE TARGET [KEY=VALUE …]    as it is evaluated
 //
 // OBJECTIVE is what train.loss says, TARGET "label" or the length of a row.
 #include <cstdio>
@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "networks/loss.h"
 #include "networks/network.h"
+#include "program/modes.h"
 #include "program/program_json.h"
 
 namespace renkei::networks {
@@ -34,7 +35,7 @@ program::Program program_for(const std::vector<std::string>& words) {
                       .auxiliary_weight = network.auxiliary_weight};
   if (words.at(2) != "label") options.target = {.label = false, .size = std::stoll(words[2])};
   return kind == "training" ? training_program(std::move(network.training), options)
-                            : evaluation_program(std::move(network.training), options);
+                            : evaluation_program(program::evaluation(network.training), options);
 }
 
 }  // namespace

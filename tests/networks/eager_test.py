@@ -4,10 +4,9 @@ torch.export gives, same numbers as eager."""
 import unittest
 
 import torch
+from programs import drive, run, steps_of_module, steps_of_program
 from torch import nn
 from torch.nn import functional
-
-from programs import drive, run, steps_of_module, steps_of_program
 
 HIDDEN, LAYERS, HEADS, SEQUENCE, VOCABULARY = 16, 2, 4, 6, 11
 SMALL = [f"model.hidden={HIDDEN}", f"model.layers={LAYERS}", f"model.heads={HEADS}",

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "base/checksum.h"
 #include "base/error.h"
+#include "base/philox.h"
 #include "networks/layers.h"
 
 namespace renkei::networks {
@@ -44,8 +47,9 @@ double distance(std::vector<float> values, Function share_below) {
   std::ranges::sort(values);
   double most = 0;
   for (size_t i = 0; i < values.size(); ++i)
-    most = std::max(most, std::abs(share_below(values[i]) -
-                                   (static_cast<double>(i) + 0.5) / static_cast<double>(values.size())));
+    most =
+        std::max(most, std::abs(share_below(values[i]) - (static_cast<double>(i) + 0.5) /
+                                                             static_cast<double>(values.size())));
   return most;
 }
 
@@ -89,8 +93,9 @@ TEST(InitialValues, OfAPartAreThoseOfTheWhole) {
         if (static_cast<size_t>(begin) + count > all.size()) continue;
         InitialPart part = whole;
         part.begin = begin;
-        EXPECT_EQ(drawn(count, part),
-                  std::vector(all.begin() + begin, all.begin() + begin + static_cast<int64_t>(count)));
+        EXPECT_EQ(
+            drawn(count, part),
+            std::vector(all.begin() + begin, all.begin() + begin + static_cast<int64_t>(count)));
       }
   }
 }
@@ -111,15 +116,38 @@ TEST(InitialValues, DependOnSeedAndName) {
   EXPECT_NE(drawn(100, part), drawn(100, other_name));
 }
 
+// Number j of a block of 64 is word j / 16 of call j % 16 of the generator.
+uint32_t word_of(uint64_t seed, const char* name, int64_t place) {
+  const uint64_t hash = Checksum().add(name).value();
+  const auto call = static_cast<uint32_t>(place / 64 * 16 + place % 16);
+  const uint64_t use = static_cast<uint32_t>(RandomUse::initial_value);
+  const PhiloxBlock words =
+      philox({call, 0, static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32)},
+             seed ^ (use * 0x9E3779B97F4A7C15));
+  return words[static_cast<size_t>(place % 64 / 16)];
+}
+
+TEST(InitialValues, ComeFromTheGeneratorByTheirPlace) {
+  const InitialPart uniform{.seed = 1, .name = "w", .initial = {Initial::Kind::uniform, 0, 1}};
+  const InitialPart standard{.seed = 1, .name = "w", .initial = normal(1)};
+  const auto uniforms = drawn(1000, uniform), normals = drawn(1000, standard);
+  for (int64_t place = 0; place < 1000; ++place) {
+    const uint32_t number = word_of(1, "w", place) >> 8;
+    EXPECT_EQ(uniforms[static_cast<size_t>(place)], static_cast<float>(number) * 0x1p-24f);
+    // The middle of the 2^24 parts of the distribution.
+    EXPECT_NEAR(normal_share(normals[static_cast<size_t>(place)]), (number + 0.5) * 0x1p-24, 2e-7);
+  }
+}
+
 // Part of the promise that a seed gives the same network on every machine and in every version.
 TEST(InitialValues, StayWhatTheyAre) {
-  const auto normals = drawn(66, {.seed = 1, .name = "conv1.weight", .initial = normal(1)});
-  const auto uniforms = drawn(66, {.seed = 1, .name = "conv1.weight",
-                                   .initial = {.kind = Initial::Kind::uniform, .a = -1, .b = 1}});
-  EXPECT_EQ(normals[0], 0);
-  EXPECT_EQ(normals[65], 0);
-  EXPECT_EQ(uniforms[0], 0);
-  EXPECT_EQ(uniforms[65], 0);
+  const auto checksum = [](const Initial& initial) {
+    const auto values = drawn(100'000, {.seed = 1, .name = "conv1.weight", .initial = initial});
+    return Checksum().add(std::as_bytes(std::span(values))).hex();
+  };
+  EXPECT_EQ(checksum(uniform_by_inputs(100)), "6af4f956bd1d6f20");
+  EXPECT_EQ(checksum(normal(0.02)), "ead4c62890a6f735");
+  EXPECT_EQ(checksum(truncated_normal(0.1)), "10053c704daaf7bc");
 }
 
 TEST(InitialValues, CanBeFixed) {

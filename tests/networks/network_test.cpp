@@ -10,7 +10,8 @@
 namespace renkei::networks {
 namespace {
 
-Settings network_settings(const std::string& name, const std::map<std::string, std::string>& more = {}) {
+Settings network_settings(const std::string& name,
+                          const std::map<std::string, std::string>& more = {}) {
   Settings settings;
   declare_settings(settings);
   settings.set("model.name", name, "test");
@@ -25,8 +26,8 @@ int64_t parameters_of(const Settings& settings) {
 // With torchvision's 1000 classes; its documentation states the same counts.
 TEST(Networks, HaveTheParametersOfThePublishedOnes) {
   const std::map<std::string, int64_t> published{
-      {"mlp", 2'626'560},       {"alexnet", 61'100'840},   {"vgg16_bn", 138'365'992},
-      {"resnet18", 11'689'512}, {"resnet50", 25'557'032},  {"resnet152", 60'192'808},
+      {"mlp", 2'626'560},       {"alexnet", 61'100'840},     {"vgg16_bn", 138'365'992},
+      {"resnet18", 11'689'512}, {"resnet50", 25'557'032},    {"resnet152", 60'192'808},
       {"gpt", 123'751'680},     {"inception_v3", 23'834'568}};
   for (const auto& [name, count] : published)
     EXPECT_EQ(parameters_of(network_settings(name)), count) << name;

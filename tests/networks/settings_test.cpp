@@ -12,6 +12,7 @@
 namespace renkei::networks {
 namespace {
 
+using test::thrown_error;
 using testing::HasSubstr;
 
 Settings declared() {

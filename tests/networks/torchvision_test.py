@@ -12,7 +12,7 @@ import torchvision_ops  # noqa: F401, I001
 import torch
 import torchvision
 
-from programs import drive, steps_of_module, steps_of_program
+from programs import drive, run, steps_of_module, steps_of_program
 
 FAMILIES = (["alexnet"] + [f"vgg{layers}{end}" for layers in (11, 13, 16, 19) for end in ("", "_bn")]
             + [f"resnet{layers}" for layers in (18, 34, 50, 101, 152)] + ["inception_v3"])
@@ -36,6 +36,9 @@ def variants(names):
 
 
 class Torchvision(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+
     def test_parameters_and_buffers_are_torchvisions_in_its_order(self):
         for name, settings, options, size in variants(FAMILIES):
             with self.subTest(name, settings=settings):
@@ -60,6 +63,34 @@ class Torchvision(unittest.TestCase):
                 ours["inputs"][0]["name"] = "x"  # what torchvision calls its images
                 for ours_step, theirs_step in zip(steps_of_program(ours), theirs, strict=True):
                     self.assertEqual(ours_step, theirs_step)
+
+    def test_losses_and_statistics_are_torchvisions(self):
+        """Two samples, by the program and by the module, from the same state."""
+        torch.manual_seed(1)
+        labels = torch.tensor([1, 4])
+        for name, size in (("alexnet", 63), ("resnet18", 64), ("inception_v3", 299)):
+            with self.subTest(name):
+                auxiliary = name == "inception_v3"
+                options = {"init_weights": False} if auxiliary else {}
+                module = make(name, "cpu", **options, **({} if name == "resnet18" else {"dropout": 0}))
+                settings = ["cross_entropy", "label", f"model.name={name}", "model.classes=7", "model.dropout=0",
+                            f"model.image_size={size}", f"model.auxiliary={str(auxiliary).lower()}"]
+                images = torch.randn(2, 3, size, size)
+                state = {key: value.clone() for key, value in module.state_dict().items()}
+                ours = run(drive("training", *settings), state | {"input": images, "target": labels})["loss"]
+                with torch.no_grad():
+                    outputs = module.train()(images)
+                losses = [torch.nn.functional.cross_entropy(output, labels, reduction="sum")
+                          for output in (outputs if auxiliary else (outputs,))]
+                torch.testing.assert_close(ours, losses[0] + 0.4 * losses[1] if auxiliary else losses[0])
+                torch.testing.assert_close(state, dict(module.state_dict()))
+                ours = run(drive("evaluation", *settings), state | {"input": images, "target": labels})
+                with torch.no_grad():
+                    output = module.eval()(images)
+                loss = torch.nn.functional.cross_entropy(output, labels, reduction="sum")
+                torch.testing.assert_close(ours["loss"], loss)
+                self.assertEqual(ours["correct"].item(), (output.argmax(1) == labels).sum().item())
+                torch.testing.assert_close(state, dict(module.state_dict()))
 
     def test_initial_distributions_are_torchvisions(self):
         for name in ("alexnet", "vgg11_bn", "resnet18", "resnet50", "inception_v3"):
