@@ -5,17 +5,19 @@
 #include <hwy/highway.h>
 
 #include "compute/batch_norm.h"
-#include "compute/vector8-inl.h"
+#include "compute/vector-inl.h"
 
+#include <algorithm>
 #include <cmath>
 
 HWY_BEFORE_NAMESPACE();
 namespace renkei::compute::HWY_NAMESPACE {
 
-struct D8 {
-  double values[kBlock] = {};
-  void add(V8 sums) {
-    for (int c = 0; c < kBlock; ++c) values[c] += static_cast<double>(sums[c]);
+template <int kWidth>
+struct Sums {
+  double values[kWidth] = {};
+  void add(V<kWidth> sums) {
+    for (int c = 0; c < kWidth; ++c) values[c] += static_cast<double>(sums[c]);
   }
 };
 
@@ -24,33 +26,34 @@ constexpr int64_t kRun = 256;
 
 // Calls work(first, count) for runs of pixels of a channel block: `first` is the offset of the
 // run's first value.
-template <typename Work>
+template <int kWidth, typename Work>
 inline void for_runs(const ImageShape& shape, int64_t block, Work work) {
-  const int64_t blocks = shape.channels / kBlock, pixels = shape.pixels();
+  const int64_t blocks = shape.channels / kWidth, pixels = shape.pixels();
   for (int64_t n = 0; n < shape.batch; ++n) {
-    const int64_t image = (n * blocks + block) * pixels * kBlock;
-    for (int64_t p = 0; p < pixels; p += kRun) work(image + p * kBlock, std::min(kRun, pixels - p));
+    const int64_t image = (n * blocks + block) * pixels * kWidth;
+    for (int64_t p = 0; p < pixels; p += kRun) work(image + p * kWidth, std::min(kRun, pixels - p));
   }
 }
 
-void Statistics(const ImageShape& shape, const float* x, int64_t block, float* mean,
+template <int kWidth>
+void statistics(const ImageShape& shape, const float* x, int64_t block, float* mean,
                 float* variance) {
   // Sums of differences from some value of the channel: no cancellation where the mean is large.
-  const V8 shift = load(x + block * shape.pixels() * kBlock);
-  D8 sum, squares;
-  for_runs(shape, block, [&](int64_t first, int64_t count) {
-    V8 s0 = all(0), s1 = all(0), q0 = all(0), q1 = all(0);
+  const V<kWidth> shift = load<V<kWidth>>(x + block * shape.pixels() * kWidth);
+  Sums<kWidth> sum, squares;
+  for_runs<kWidth>(shape, block, [&](int64_t first, int64_t count) {
+    V<kWidth> s0 = V<kWidth>{}, s1 = V<kWidth>{}, q0 = V<kWidth>{}, q1 = V<kWidth>{};
     const float* from = x + first;
     int64_t i = 0;
-    for (; i + 1 < count; i += 2, from += 2 * kBlock) {
-      const V8 a = load(from) - shift, b = load(from + kBlock) - shift;
+    for (; i + 1 < count; i += 2, from += 2 * kWidth) {
+      const V<kWidth> a = load<V<kWidth>>(from) - shift, b = load<V<kWidth>>(from + kWidth) - shift;
       s0 += a;
       s1 += b;
       q0 += a * a;
       q1 += b * b;
     }
     if (i < count) {
-      const V8 a = load(from) - shift;
+      const V<kWidth> a = load<V<kWidth>>(from) - shift;
       s0 += a;
       q0 += a * a;
     }
@@ -58,22 +61,24 @@ void Statistics(const ImageShape& shape, const float* x, int64_t block, float* m
     squares.add(q0 + q1);
   });
   const auto values = static_cast<double>(shape.batch * shape.pixels());
-  for (int c = 0; c < kBlock; ++c) {
+  for (int c = 0; c < kWidth; ++c) {
     const double difference = sum.values[c] / values;
     mean[c] = static_cast<float>(static_cast<double>(shift[c]) + difference);
-    variance[c] =
-        static_cast<float>(std::max(0.0, squares.values[c] / values - difference * difference));
+    const double square = squares.values[c] / values - difference * difference;
+    variance[c] = static_cast<float>(square < 0 ? 0 : square);  // not a number stays one
   }
 }
 
+template <int kWidth>
 struct Affine {
-  V8 scale, offset;  // y = x scale + offset
+  V<kWidth> scale, offset;  // y = x scale + offset
 };
 
-inline Affine affine_of(const float* mean, const float* variance, const float* gamma,
-                        const float* beta, float epsilon) {
-  Affine affine;
-  for (int c = 0; c < kBlock; ++c) {
+template <int kWidth>
+inline Affine<kWidth> affine_of(const float* mean, const float* variance, const float* gamma,
+                                const float* beta, float epsilon) {
+  Affine<kWidth> affine;
+  for (int c = 0; c < kWidth; ++c) {
     const float scale = gamma[c] / std::sqrt(variance[c] + epsilon);
     affine.scale[c] = scale;
     affine.offset[c] = beta[c] - mean[c] * scale;
@@ -81,59 +86,61 @@ inline Affine affine_of(const float* mean, const float* variance, const float* g
   return affine;
 }
 
-template <bool kResidual, bool kRelu>
-inline void apply(const ImageShape& shape, const float* x, int64_t block, const Affine& affine,
-                  const float* residual, float* y) {
-  for_runs(shape, block, [&](int64_t first, int64_t count) {
-    for (int64_t i = first; i < first + count * kBlock; i += kBlock) {
-      V8 value = load(x + i) * affine.scale + affine.offset;
-      if constexpr (kResidual) value += load(residual + i);
+template <int kWidth, bool kResidual, bool kRelu>
+inline void apply(const ImageShape& shape, const float* x, int64_t block,
+                  const Affine<kWidth>& affine, const float* residual, float* y) {
+  for_runs<kWidth>(shape, block, [&](int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count * kWidth; i += kWidth) {
+      V<kWidth> value = load<V<kWidth>>(x + i) * affine.scale + affine.offset;
+      if constexpr (kResidual) value += load<V<kWidth>>(residual + i);
       if constexpr (kRelu) value = positive_part(value);
       store(value, y + i);
     }
   });
 }
 
-void Apply(const ImageShape& shape, const float* x, int64_t block, const float* mean,
-           const float* variance, const float* gamma, const float* beta, float epsilon,
-           const float* residual, bool relu, float* y) {
-  const Affine affine = affine_of(mean, variance, gamma, beta, epsilon);
+template <int kWidth>
+void apply_any(const ImageShape& shape, const float* x, int64_t block, const float* mean,
+               const float* variance, const float* gamma, const float* beta, float epsilon,
+               const float* residual, bool relu, float* y) {
+  const Affine<kWidth> affine = affine_of<kWidth>(mean, variance, gamma, beta, epsilon);
   if (residual && relu)
-    apply<true, true>(shape, x, block, affine, residual, y);
+    apply<kWidth, true, true>(shape, x, block, affine, residual, y);
   else if (residual)
-    apply<true, false>(shape, x, block, affine, residual, y);
+    apply<kWidth, true, false>(shape, x, block, affine, residual, y);
   else if (relu)
-    apply<false, true>(shape, x, block, affine, residual, y);
+    apply<kWidth, false, true>(shape, x, block, affine, residual, y);
   else
-    apply<false, false>(shape, x, block, affine, residual, y);
+    apply<kWidth, false, false>(shape, x, block, affine, residual, y);
 }
 
 // Where the sign of the output comes from: it is computed again unless a residual was added.
 enum class Mask { none, from_x, from_y };
 
-template <Mask kMask>
-inline V8 through_relu(const BatchNormBackward& work, const Affine& affine, int64_t i, V8 gradient,
-                       V8 x) {
+template <int kWidth, Mask kMask>
+inline V<kWidth> gradient_of(const BatchNormBackward& work, const Affine<kWidth>& affine, int64_t i,
+                             V<kWidth> gradient, V<kWidth> x) {
   if constexpr (kMask == Mask::from_x)
-    return where_positive(x * affine.scale + affine.offset, gradient);
-  if constexpr (kMask == Mask::from_y) return where_positive(load(work.y + i), gradient);
+    return through_relu(x * affine.scale + affine.offset, gradient);
+  if constexpr (kMask == Mask::from_y) return through_relu(load<V<kWidth>>(work.y + i), gradient);
   return gradient;
 }
 
-template <Mask kMask>
+template <int kWidth, Mask kMask>
 inline void backward_sums(const BatchNormBackward& work, int64_t block, float* sum_g,
                           float* sum_g_xhat) {
-  const int64_t c0 = block * kBlock;
-  const Affine affine =
-      affine_of(work.statistics.mean.data() + c0, work.statistics.variance.data() + c0,
-                work.gamma + c0, work.beta + c0, work.epsilon);
-  const V8 mean = load(work.statistics.mean.data() + c0);
-  D8 sum, product;
-  for_runs(work.shape, block, [&](int64_t first, int64_t count) {
-    V8 s = all(0), p = all(0);
-    for (int64_t i = first; i < first + count * kBlock; i += kBlock) {
-      const V8 x = load(work.x + i);
-      const V8 g = through_relu<kMask>(work, affine, i, load(work.y_gradient + i), x);
+  const int64_t c0 = block * kWidth;
+  const Affine<kWidth> affine =
+      affine_of<kWidth>(work.statistics.mean.data() + c0, work.statistics.variance.data() + c0,
+                        work.gamma + c0, work.beta + c0, work.epsilon);
+  const V<kWidth> mean = load<V<kWidth>>(work.statistics.mean.data() + c0);
+  Sums<kWidth> sum, product;
+  for_runs<kWidth>(work.shape, block, [&](int64_t first, int64_t count) {
+    V<kWidth> s = V<kWidth>{}, p = V<kWidth>{};
+    for (int64_t i = first; i < first + count * kWidth; i += kWidth) {
+      const V<kWidth> x = load<V<kWidth>>(work.x + i);
+      const V<kWidth> g =
+          gradient_of<kWidth, kMask>(work, affine, i, load<V<kWidth>>(work.y_gradient + i), x);
       if (work.residual_gradient) store(g, work.residual_gradient + i);
       s += g;
       p += g * (x - mean);
@@ -141,7 +148,7 @@ inline void backward_sums(const BatchNormBackward& work, int64_t block, float* s
     sum.add(s);
     product.add(p);
   });
-  for (int c = 0; c < kBlock; ++c) {
+  for (int c = 0; c < kWidth; ++c) {
     const double deviation =
         std::sqrt(static_cast<double>(work.statistics.variance[static_cast<size_t>(c0 + c)]) +
                   static_cast<double>(work.epsilon));
@@ -151,15 +158,16 @@ inline void backward_sums(const BatchNormBackward& work, int64_t block, float* s
 }
 
 // x gradient = γ/σ (g - mean(g) - x̂ mean(g x̂)) = a g + b x + c, per channel.
-template <Mask kMask>
+template <int kWidth, Mask kMask>
 inline void backward_apply(const BatchNormBackward& work, int64_t block, const float* sum_g,
                            const float* sum_g_xhat, double values) {
-  const int64_t c0 = block * kBlock;
+  const int64_t c0 = block * kWidth;
   const float* mean = work.statistics.mean.data() + c0;
   const float* variance = work.statistics.variance.data() + c0;
-  const Affine affine = affine_of(mean, variance, work.gamma + c0, work.beta + c0, work.epsilon);
-  V8 a, b, c;
-  for (int i = 0; i < kBlock; ++i) {
+  const Affine<kWidth> affine =
+      affine_of<kWidth>(mean, variance, work.gamma + c0, work.beta + c0, work.epsilon);
+  V<kWidth> a, b, c;
+  for (int i = 0; i < kWidth; ++i) {
     const double inverse =
         1.0 / std::sqrt(static_cast<double>(variance[i]) + static_cast<double>(work.epsilon));
     const double scale = static_cast<double>(work.gamma[c0 + i]) * inverse;
@@ -169,35 +177,65 @@ inline void backward_apply(const BatchNormBackward& work, int64_t block, const f
     c[i] = static_cast<float>(
         scale * (slope * static_cast<double>(mean[i]) - static_cast<double>(sum_g[i]) / values));
   }
-  for_runs(work.shape, block, [&](int64_t first, int64_t count) {
-    for (int64_t i = first; i < first + count * kBlock; i += kBlock) {
-      const V8 x = load(work.x + i);
+  for_runs<kWidth>(work.shape, block, [&](int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count * kWidth; i += kWidth) {
+      const V<kWidth> x = load<V<kWidth>>(work.x + i);
       // What went to the residual has been through the ReLU already.
-      const V8 g = work.residual_gradient
-                       ? load(work.residual_gradient + i)
-                       : through_relu<kMask>(work, affine, i, load(work.y_gradient + i), x);
+      const V<kWidth> g = work.residual_gradient
+                              ? load<V<kWidth>>(work.residual_gradient + i)
+                              : gradient_of<kWidth, kMask>(work, affine, i,
+                                                           load<V<kWidth>>(work.y_gradient + i), x);
       store(a * g + (b * x + c), work.x_gradient + i);
     }
   });
 }
 
-void BackwardSums(const BatchNormBackward& work, int64_t block, float* sum_g, float* sum_g_xhat) {
+template <int kWidth>
+void backward_sums_any(const BatchNormBackward& work, int64_t block, float* sum_g,
+                       float* sum_g_xhat) {
   if (!work.relu)
-    backward_sums<Mask::none>(work, block, sum_g, sum_g_xhat);
+    backward_sums<kWidth, Mask::none>(work, block, sum_g, sum_g_xhat);
   else if (work.residual_gradient)
-    backward_sums<Mask::from_y>(work, block, sum_g, sum_g_xhat);
+    backward_sums<kWidth, Mask::from_y>(work, block, sum_g, sum_g_xhat);
   else
-    backward_sums<Mask::from_x>(work, block, sum_g, sum_g_xhat);
+    backward_sums<kWidth, Mask::from_x>(work, block, sum_g, sum_g_xhat);
+}
+
+template <int kWidth>
+void backward_apply_any(const BatchNormBackward& work, int64_t block, const float* sum_g,
+                        const float* sum_g_xhat, double values) {
+  if (!work.relu)
+    backward_apply<kWidth, Mask::none>(work, block, sum_g, sum_g_xhat, values);
+  else if (work.residual_gradient)
+    backward_apply<kWidth, Mask::from_y>(work, block, sum_g, sum_g_xhat, values);
+  else
+    backward_apply<kWidth, Mask::from_x>(work, block, sum_g, sum_g_xhat, values);
+}
+
+void Statistics(const ImageShape& shape, const float* x, int64_t block, float* mean,
+                float* variance) {
+  with_width(shape.block,
+             [&](auto width) { statistics<width()>(shape, x, block, mean, variance); });
+}
+
+void Apply(const ImageShape& shape, const float* x, int64_t block, const float* mean,
+           const float* variance, const float* gamma, const float* beta, float epsilon,
+           const float* residual, bool relu, float* y) {
+  with_width(shape.block, [&](auto width) {
+    apply_any<width()>(shape, x, block, mean, variance, gamma, beta, epsilon, residual, relu, y);
+  });
+}
+
+void BackwardSums(const BatchNormBackward& work, int64_t block, float* sum_g, float* sum_g_xhat) {
+  with_width(work.shape.block,
+             [&](auto width) { backward_sums_any<width()>(work, block, sum_g, sum_g_xhat); });
 }
 
 void BackwardApply(const BatchNormBackward& work, int64_t block, const float* sum_g,
                    const float* sum_g_xhat, double values) {
-  if (!work.relu)
-    backward_apply<Mask::none>(work, block, sum_g, sum_g_xhat, values);
-  else if (work.residual_gradient)
-    backward_apply<Mask::from_y>(work, block, sum_g, sum_g_xhat, values);
-  else
-    backward_apply<Mask::from_x>(work, block, sum_g, sum_g_xhat, values);
+  with_width(work.shape.block, [&](auto width) {
+    backward_apply_any<width()>(work, block, sum_g, sum_g_xhat, values);
+  });
 }
 
 }  // namespace renkei::compute::HWY_NAMESPACE
@@ -229,9 +267,9 @@ ChannelStatistics batch_norm_statistics(const ImageShape& shape, const float* x)
   ChannelStatistics statistics = statistics_for(shape);
   const auto statistics_of = HWY_DYNAMIC_DISPATCH(Statistics);
 #pragma omp parallel for
-  for (int64_t block = 0; block < shape.channels / kBlock; ++block)
-    statistics_of(shape, x, block, statistics.mean.data() + block * kBlock,
-                  statistics.variance.data() + block * kBlock);
+  for (int64_t block = 0; block < shape.blocks(); ++block)
+    statistics_of(shape, x, block, statistics.mean.data() + block * shape.block,
+                  statistics.variance.data() + block * shape.block);
   return statistics;
 }
 
@@ -240,8 +278,8 @@ void batch_norm_apply(const ImageShape& shape, const float* x, const ChannelStat
                       const BatchNormTail& tail, float* y) {
   const auto apply = HWY_DYNAMIC_DISPATCH(Apply);
 #pragma omp parallel for
-  for (int64_t block = 0; block < shape.channels / kBlock; ++block) {
-    const int64_t c = block * kBlock;
+  for (int64_t block = 0; block < shape.blocks(); ++block) {
+    const int64_t c = block * shape.block;
     apply(shape, x, block, statistics.mean.data() + c, statistics.variance.data() + c, gamma + c,
           beta + c, epsilon, tail.residual, tail.relu, y);
   }
@@ -254,8 +292,8 @@ ChannelStatistics batch_norm_forward(const ImageShape& shape, const float* x, co
   const auto statistics_of = HWY_DYNAMIC_DISPATCH(Statistics);
   const auto apply = HWY_DYNAMIC_DISPATCH(Apply);
 #pragma omp parallel for
-  for (int64_t block = 0; block < shape.channels / kBlock; ++block) {
-    const int64_t c = block * kBlock;
+  for (int64_t block = 0; block < shape.blocks(); ++block) {
+    const int64_t c = block * shape.block;
     float *mean = statistics.mean.data() + c, *variance = statistics.variance.data() + c;
     statistics_of(shape, x, block, mean, variance);
     apply(shape, x, block, mean, variance, gamma + c, beta + c, epsilon, tail.residual, tail.relu,
@@ -270,8 +308,9 @@ BatchNormSums batch_norm_backward(const BatchNormBackward& work) {
   const auto backward_sums = HWY_DYNAMIC_DISPATCH(BackwardSums);
   const auto backward_apply = HWY_DYNAMIC_DISPATCH(BackwardApply);
 #pragma omp parallel for
-  for (int64_t block = 0; block < work.shape.channels / kBlock; ++block) {
-    float *g = sums.g.data() + block * kBlock, *g_xhat = sums.g_xhat.data() + block * kBlock;
+  for (int64_t block = 0; block < work.shape.blocks(); ++block) {
+    float *g = sums.g.data() + block * work.shape.block,
+          *g_xhat = sums.g_xhat.data() + block * work.shape.block;
     backward_sums(work, block, g, g_xhat);
     backward_apply(work, block, g, g_xhat, values);
   }
@@ -282,8 +321,9 @@ BatchNormSums batch_norm_backward_sums(const BatchNormBackward& work) {
   BatchNormSums sums = sums_for(work.shape);
   const auto backward_sums = HWY_DYNAMIC_DISPATCH(BackwardSums);
 #pragma omp parallel for
-  for (int64_t block = 0; block < work.shape.channels / kBlock; ++block)
-    backward_sums(work, block, sums.g.data() + block * kBlock, sums.g_xhat.data() + block * kBlock);
+  for (int64_t block = 0; block < work.shape.blocks(); ++block)
+    backward_sums(work, block, sums.g.data() + block * work.shape.block,
+                  sums.g_xhat.data() + block * work.shape.block);
   return sums;
 }
 
@@ -291,9 +331,9 @@ void batch_norm_backward_apply(const BatchNormBackward& work, const BatchNormSum
                                double values_per_channel) {
   const auto backward_apply = HWY_DYNAMIC_DISPATCH(BackwardApply);
 #pragma omp parallel for
-  for (int64_t block = 0; block < work.shape.channels / kBlock; ++block)
-    backward_apply(work, block, sums.g.data() + block * kBlock, sums.g_xhat.data() + block * kBlock,
-                   values_per_channel);
+  for (int64_t block = 0; block < work.shape.blocks(); ++block)
+    backward_apply(work, block, sums.g.data() + block * work.shape.block,
+                   sums.g_xhat.data() + block * work.shape.block, values_per_channel);
 }
 
 }  // namespace renkei::compute

@@ -25,4 +25,12 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
+// What this machine computes fastest with: 16 where its registers hold so many floats (AVX-512).
+// Ranks that exchange images must agree on it.
+int64_t preferred_block();
+
+// The block for images of so many channels: the preferred one, 8 where they do not fill it, and 1
+// (plain) where they do not fill that.
+int64_t block_for(int64_t channels, int64_t preferred = preferred_block());
+
 }  // namespace renkei::compute

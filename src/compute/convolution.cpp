@@ -3,6 +3,7 @@
 #include <map>
 
 #include "compute/onednn/loader.h"
+#include "compute/relu.h"
 
 namespace renkei::compute {
 
@@ -12,13 +13,15 @@ double ConvolutionShape::flops() const {
 }
 
 Convolution::Convolution(const ConvolutionShape& shape)
-    : kernels_(onednn::module().convolution(shape)) {}
+    : outputs_(shape.output().count()), kernels_(onednn::module().convolution(shape)) {}
 
 Convolution::~Convolution() = default;
 
 void Convolution::forward(const float* input, const float* weights, const float* bias, bool relu,
                           float* output) {
-  kernels_->forward(input, weights, bias, relu, output);
+  kernels_->forward(input, weights, bias, output);
+  // Not by oneDNN while it has the values at hand: its ReLU makes 0 of what is not a number.
+  if (relu) relu_in_place(outputs_, output);
 }
 
 void Convolution::backward_input(const float* output_gradient, const float* weights,

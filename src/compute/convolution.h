@@ -61,6 +61,7 @@ class Convolution {
                         float* weight_gradient);
 
  private:
+  int64_t outputs_;
   std::unique_ptr<onednn::ConvolutionKernels> kernels_;
 };
 

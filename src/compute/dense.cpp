@@ -8,7 +8,7 @@
 
 #include "compute/dense.h"
 #include "compute/scratch.h"
-#include "compute/vector8-inl.h"
+#include "compute/vector-inl.h"
 
 // Forward sums along the weights' rows: a tile of 3 samples × 4 outputs keeps 12 sums of vectors,
 // which are added up across at its end. Backward multiplies columns by rows: a tile of 6 × 16
@@ -26,7 +26,8 @@ constexpr int64_t kLine = 16;  // floats of a cache line
 HWY_BEFORE_NAMESPACE();
 namespace renkei::compute::HWY_NAMESPACE {
 
-typedef float V4 __attribute__((vector_size(16)));
+using V4 = V<4>;
+using V8 = V<8>;
 
 // The sums of the eight values of each of four vectors.
 inline V4 sums_across(V8 a, V8 b, V8 c, V8 d) {
@@ -45,15 +46,15 @@ void ForwardTile(const DenseShape& shape, const float* x, const float* w, const 
   const int64_t n = shape.inputs;
   V8 sums[kRows][kTileOutputs];
   for (auto& row : sums)
-    for (V8& sum : row) sum = all(0);
+    for (V8& sum : row) sum = V8{};
   for (int64_t line = 0; line < next_lines; ++line) __builtin_prefetch(next + line * kLine);
   for (int64_t i = 0; i < n; i += 8) {
     V8 values[kRows];
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) values[r] = load(x + r * n + i);
+    for (int r = 0; r < kRows; ++r) values[r] = load<V8>(x + r * n + i);
 #pragma GCC unroll 8
     for (int o = 0; o < kTileOutputs; ++o) {
-      const V8 weights = load(w + o * n + i);
+      const V8 weights = load<V8>(w + o * n + i);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) sums[r][o] += values[r] * weights;
     }
@@ -63,7 +64,7 @@ void ForwardTile(const DenseShape& shape, const float* x, const float* w, const 
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     V4 result = sums_across(sums[r][0], sums[r][1], sums[r][2], sums[r][3]) + added;
-    if (relu) result = result > 0.0f ? result : V4{0, 0, 0, 0};
+    if (relu) result = positive_part(result);
     std::memcpy(y + r * shape.outputs, &result, sizeof result);
   }
 }
@@ -97,14 +98,14 @@ void ForwardOutputs(const DenseShape& shape, const float* x, const float* w, con
 void Product(int64_t k, const float* a, const float* b, float* c, int64_t stride, int64_t rows,
              bool add) {
   V8 sums[kPanelRows][2];
-  for (auto& row : sums) row[0] = row[1] = all(0);
+  for (auto& row : sums) row[0] = row[1] = V8{};
   // What will be written after the next.
   for (int64_t r = 0; r < rows; ++r) __builtin_prefetch(c + r * stride + 2 * kPanelColumns, 1);
   for (int64_t step = 0; step < k; ++step) {
-    const V8 left = load(b), right = load(b + 8);
+    const V8 left = load<V8>(b), right = load<V8>(b + 8);
 #pragma GCC unroll 8
     for (int r = 0; r < kPanelRows; ++r) {
-      const V8 value = all(a[r]);
+      const V8 value = all<V8>(a[r]);
       sums[r][0] += value * left;
       sums[r][1] += value * right;
     }
@@ -112,8 +113,8 @@ void Product(int64_t k, const float* a, const float* b, float* c, int64_t stride
     b += kPanelColumns;
   }
   for (int64_t r = 0; r < rows; ++r, c += stride) {
-    store(add ? load(c) + sums[r][0] : sums[r][0], c);
-    store(add ? load(c + 8) + sums[r][1] : sums[r][1], c + 8);
+    store(add ? load<V8>(c) + sums[r][0] : sums[r][0], c);
+    store(add ? load<V8>(c + 8) + sums[r][1] : sums[r][1], c + 8);
   }
 }
 
@@ -122,8 +123,8 @@ void PackColumns(int64_t k, const float* from, int64_t columns, float* to) {
   for (int64_t i = 0; i < k; ++i, to += kPanelColumns) {
     float* panel = to;
     for (int64_t c = 0; c < columns; c += kPanelColumns, from += kPanelColumns) {
-      store(load(from), panel);
-      store(load(from + 8), panel + 8);
+      store(load<V8>(from), panel);
+      store(load<V8>(from + 8), panel + 8);
       panel += k * kPanelColumns;
     }
   }
@@ -162,7 +163,7 @@ void dense_forward(const DenseShape& shape, const float* x, const float* w, cons
       double sum = bias[o];
       for (int64_t i = 0; i < shape.inputs; ++i)
         sum += double{x[r * shape.inputs + i]} * w[o * shape.inputs + i];
-      y[r * shape.outputs + o] = static_cast<float>(relu ? std::max(sum, 0.0) : sum);
+      y[r * shape.outputs + o] = static_cast<float>(relu && sum < 0 ? 0 : sum);
     }
 }
 

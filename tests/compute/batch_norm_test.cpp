@@ -11,6 +11,7 @@ constexpr float kEpsilon = 1e-5f;
 
 struct Case {
   bool residual, relu;
+  int64_t block = 8;
 };
 
 // The definition, in double precision and plain layout.
@@ -21,7 +22,7 @@ struct Reference {
 
 class BatchNorm : public testing::TestWithParam<Case> {
  protected:
-  ImageShape shape{3, 16, 19, 17};
+  ImageShape shape{3, 32, 19, 17, GetParam().block};
   // A mean that is large beside the deviation: where a careless variance cancels.
   std::vector<float> x = random_values(shape.count(), 1, 30);
   std::vector<float> residual = random_values(shape.count(), 2);
@@ -133,7 +134,20 @@ TEST_P(BatchNorm, InTwoStepsGivesTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Tails, BatchNorm,
                          testing::Values(Case{false, false}, Case{false, true}, Case{true, false},
-                                         Case{true, true}));
+                                         Case{true, true}, Case{false, false, 16},
+                                         Case{false, true, 16}, Case{true, false, 16},
+                                         Case{true, true, 16}));
+
+TEST(BatchNorm, KeepsWhatIsNotANumber) {
+  const ImageShape shape{1, 8, 3, 3};
+  std::vector<float> x = random_values(shape.count(), 1), y(x.size());
+  const std::vector<float> ones(8, 1.0f);
+  x[2 * 8 + 5] = NAN;
+  const ChannelStatistics statistics = batch_norm_forward(shape, x.data(), ones.data(), ones.data(),
+                                                          kEpsilon, {.relu = true}, y.data());
+  EXPECT_TRUE(std::isnan(statistics.mean[5]) && std::isnan(statistics.variance[5]));
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i % 8 == 5) << i;
+}
 
 }  // namespace
 }  // namespace renkei::compute

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "compute/relu.h"
 #include "tests/compute/images.h"
 #include "tests/compute/reference_convolution.h"
 
@@ -99,25 +98,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions,
                                           testing::Values(Blocks{8, 8}, Blocks{16, 16},
                                                           Blocks{8, 16})));
 
-TEST(BiasRelu, BackwardMasksAndSums) {
-  const ImageShape shape{2, 16, 3, 5};
-  const std::vector<float> y = random_values(shape.count(), 1),
-                           gradient = random_values(shape.count(), 2);
-  std::vector<double> expected(y.size()), expected_bias(16);
-  for (size_t i = 0; i < y.size(); ++i) {
-    expected[i] = y[i] > 0 ? static_cast<double>(gradient[i]) : 0;
-    expected_bias[i / 15 % 16] += expected[i];
-  }
-  std::vector<float> masked(y.size()), bias(16, 0.5f);
-  bias_relu_backward(shape, to_blocked(shape, y).data(), to_blocked(shape, gradient).data(),
-                     masked.data(), Write::add, bias.data());
-  for (double& value : expected_bias) value += 0.5;
-  EXPECT_EQ(relative_error(to_plain(shape, masked), expected), 0);
-  EXPECT_LT(relative_error(bias, expected_bias), 1e-6);
-
-  std::vector<float> rows(y.size());
-  relu_backward(shape.count(), y.data(), gradient.data(), rows.data());
-  EXPECT_EQ(relative_error(rows, expected), 0);
+TEST(Convolutions, KeepWhatIsNotANumber) {
+  const ConvolutionShape shape{1, 16, 5, 5, 16, 1, 1};
+  std::vector<float> input = random_values(shape.input().count(), 1), output(input.size());
+  input[0] = NAN;
+  const std::vector<float> weights = random_values(shape.weights(), 2);
+  convolution_for(shape).forward(input.data(), weights.data(), nullptr, true, output.data());
+  EXPECT_TRUE(std::isnan(output[0]));
+  EXPECT_FALSE(std::isnan(output[8]));  // the next pixel
 }
 
 }  // namespace

@@ -78,6 +78,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Dense,
                                          DenseShape{6, 128, 10}, DenseShape{8, 512, 130},
                                          DenseShape{32, 512, 512}, DenseShape{64, 272, 33}));
 
+TEST(Dense, KeepsWhatIsNotANumber) {
+  const DenseShape shape{2, 16, 6};  // a whole tile of outputs, and a part
+  std::vector<float> x(32, 1.0f), w(96, -1.0f), bias(6), y(12);
+  x[20] = NAN;
+  dense_forward(shape, x.data(), w.data(), bias.data(), true, y.data());
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i >= 6) << i;
+}
+
 TEST(Dense, LeavesManyRowsAndOddWidthsToABlas) {
   EXPECT_FALSE((DenseShape{65, 16, 4}.suits()));
   EXPECT_FALSE((DenseShape{4, 20, 4}.suits()));

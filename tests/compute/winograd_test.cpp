@@ -26,9 +26,14 @@ const ConvolutionShape kShapes[] = {
     three_by_three(4, 16, 61, 61, 16, 1),   // several groups of tiles
 };
 
-class Winograd : public testing::TestWithParam<ConvolutionShape> {
+ConvolutionShape with_block(ConvolutionShape shape, int64_t block) {
+  shape.in_block = shape.out_block = block;
+  return shape;
+}
+
+class Winograd : public testing::TestWithParam<std::tuple<ConvolutionShape, int64_t>> {
  protected:
-  ConvolutionShape shape = GetParam();
+  ConvolutionShape shape = with_block(std::get<0>(GetParam()), std::get<1>(GetParam()));
   std::vector<float> input = random_values(shape.input().count(), 1);
   std::vector<float> weights = random_values(shape.out_channels * shape.in_channels * 9, 2);
   std::vector<float> gradient = random_values(shape.output().count(), 3);
@@ -68,7 +73,19 @@ TEST_P(Winograd, BackwardStaysWithinItsBound) {
   EXPECT_LT(relative_error(weight_gradient, expected.weights), kBound);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Winograd, testing::ValuesIn(kShapes));
+INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
+                         testing::Combine(testing::ValuesIn(kShapes), testing::Values(8, 16)));
+
+TEST(Winograd, KeepsWhatIsNotANumber) {
+  for (const int64_t block : {8, 16}) {
+    const ConvolutionShape shape = with_block(three_by_three(1, 16, 8, 8, 16, 1), block);
+    std::vector<float> input = random_values(shape.input().count(), 1), output(input.size());
+    input[0] = NAN;
+    const std::vector<float> weights = random_values(shape.weights(), 2);
+    winograd_forward(shape, input.data(), weights.data(), nullptr, true, output.data());
+    EXPECT_TRUE(std::isnan(output[0]));
+  }
+}
 
 TEST(WinogradChoice, IsForThreeByThreeWithStrideOne) {
   EXPECT_TRUE(winograd_choice(three_by_three(8, 64, 56, 56, 64, 1)).forward);
@@ -78,6 +95,9 @@ TEST(WinogradChoice, IsForThreeByThreeWithStrideOne) {
   EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 3, 3, 1, 1, 2, 2, 2, 2}).forward);
   EXPECT_FALSE(winograd_choice({8, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1, 1, 1, 2}).forward);
   EXPECT_FALSE(winograd_choice(three_by_three(8, 24, 56, 56, 64, 1)).forward);
+  ConvolutionShape mixed = three_by_three(8, 64, 56, 56, 64, 1);
+  mixed.out_block = 16;
+  EXPECT_FALSE(winograd_choice(mixed).forward);
 }
 
 }  // namespace

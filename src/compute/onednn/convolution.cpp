@@ -52,10 +52,10 @@ class Kernels : public ConvolutionKernels {
         dilation_{s.dilation_height - 1, s.dilation_width - 1},
         padding_{s.padding_height, s.padding_width} {}
 
-  void forward(const float* input, const float* weights, const float* bias, bool relu,
+  void forward(const float* input, const float* weights, const float* bias,
                float* output) override {
     guarded("convolution", [&] {
-      const Forward& kernel = forward_kernel(bias != nullptr, relu);
+      const Forward& kernel = forward_kernel(bias != nullptr);
       const memory to = kernel.output.before(output, 1);
       std::unordered_map<int, memory> arguments{
           {DNNL_ARG_WEIGHTS, kernel.weights.there(weights, 0)},
@@ -123,24 +123,17 @@ class Kernels : public ConvolutionKernels {
     return describe(given_);
   }
 
-  dnnl::convolution_forward::primitive_desc describe_forward(
-      const Layouts& layouts, const memory::desc& bias = {},
-      const dnnl::primitive_attr& attributes = {}) const {
+  dnnl::convolution_forward::primitive_desc describe_forward(const Layouts& layouts,
+                                                             const memory::desc& bias = {}) const {
     return {engine(), kTraining, kAlgorithm, layouts.input, any_weights_, bias, layouts.output,
-            strides_, dilation_, padding_,   padding_,      attributes,   true};
+            strides_, dilation_, padding_,   padding_,      {},           true};
   }
 
-  const Forward& forward_kernel(bool with_bias, bool relu) {
-    auto& place = forward_[with_bias][relu];
+  const Forward& forward_kernel(bool with_bias) {
+    auto& place = forward_[with_bias];
     if (place) return *place;
-    dnnl::primitive_attr attributes;
-    if (relu) {
-      dnnl::post_ops post;
-      post.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-      attributes.set_post_ops(post);
-    }
     const auto found = best([&](const Layouts& layouts) {
-      return describe_forward(layouts, with_bias ? bias_ : memory::desc(), attributes);
+      return describe_forward(layouts, with_bias ? bias_ : memory::desc());
     });
     return place.emplace(
         Forward{dnnl::convolution_forward(found), Reorder(plain_weights_, found.weights_desc()),
@@ -182,7 +175,7 @@ class Kernels : public ConvolutionKernels {
   const std::array<Layouts, 3> choices_;
   const memory::desc plain_weights_, any_weights_, bias_;
   const memory::dims strides_, dilation_, padding_;
-  std::optional<Forward> forward_[2][2];  // with bias, with ReLU
+  std::optional<Forward> forward_[2];  // without and with bias
   std::optional<BackwardInput> backward_input_;
   std::optional<BackwardWeights> backward_weights_;
 };

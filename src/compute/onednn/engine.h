@@ -42,6 +42,5 @@ auto guarded(const char* what, Work work) {
 }
 
 std::unique_ptr<ConvolutionKernels> make_convolution(const ConvolutionShape& shape);
-std::unique_ptr<PoolingKernels> make_pooling(const PoolingShape& shape);
 
 }  // namespace renkei::compute::onednn

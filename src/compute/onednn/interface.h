@@ -10,15 +10,15 @@
 #include <memory>
 
 #include "compute/convolution.h"
-#include "compute/pooling.h"
 
 namespace renkei::compute::onednn {
 
-// As Convolution (compute/convolution.h), for one shape. To be used by one thread at a time.
+// As Convolution (compute/convolution.h), for one shape and without a ReLU. To be used by one
+// thread at a time.
 class ConvolutionKernels {
  public:
   virtual ~ConvolutionKernels() = default;
-  virtual void forward(const float* input, const float* weights, const float* bias, bool relu,
+  virtual void forward(const float* input, const float* weights, const float* bias,
                        float* output) = 0;
   virtual void backward_input(const float* output_gradient, const float* weights,
                               float* input_gradient) = 0;
@@ -26,20 +26,10 @@ class ConvolutionKernels {
                                 float* weight_gradient) = 0;
 };
 
-class PoolingKernels {
- public:
-  virtual ~PoolingKernels() = default;
-  virtual size_t workspace_bytes() const = 0;
-  virtual void forward(const float* input, float* output, std::byte* workspace) = 0;
-  virtual void backward(const float* output_gradient, const std::byte* workspace,
-                        float* input_gradient) = 0;
-};
-
 class Module {
  public:
   virtual ~Module() = default;
   virtual std::unique_ptr<ConvolutionKernels> convolution(const ConvolutionShape& shape) const = 0;
-  virtual std::unique_ptr<PoolingKernels> pooling(const PoolingShape& shape) const = 0;
 };
 
 // What the module gets from the program: memory for the duration of a kernel (compute/scratch.h).

@@ -10,9 +10,6 @@ class Kernels : public Module {
   std::unique_ptr<ConvolutionKernels> convolution(const ConvolutionShape& shape) const override {
     return guarded("convolution", [&] { return make_convolution(shape); });
   }
-  std::unique_ptr<PoolingKernels> pooling(const PoolingShape& shape) const override {
-    return guarded("pooling", [&] { return make_pooling(shape); });
-  }
 };
 
 }  // namespace
