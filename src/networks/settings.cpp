@@ -73,6 +73,12 @@ void declare_settings(Settings& settings) {
   settings.declare({.name = "model.weights",
                     .default_value = "",
                     .help = "file of named tensors to start from, instead of the seed's values"});
+  settings.declare({.name = "train.loss",
+                    .kind = SettingKind::choice,
+                    .default_value = "auto",
+                    .help = "what is minimised; default what fits the data; model: what a .pt2 "
+                            "file returns; label_smoothing: cross entropy, smoothed by 0.1",
+                    .choices = {"auto", "cross_entropy", "label_smoothing", "mse", "model"}});
 }
 
 std::optional<Objective> chosen_objective(const Settings& settings) {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
+
+#include "capture/safetensors.h"
 #include "capture/weights_file.h"
 #include "networks/initial_values.h"
 
@@ -14,6 +17,12 @@ using capture::StoredTensor;
 using program::Program;
 using program::State;
 using program::StateKind;
+
+program::DType program_type(torch::ScalarType type) {
+  for (const program::DType dtype : program::kAllDTypes)
+    if (run::scalar_type(dtype) == type) return dtype;
+  throw Error(ErrorCode::bug, "a tensor has a type that programs do not know");
+}
 
 void read_into(const torch::Tensor& tensor, const StoredTensor& stored, const State& state,
                const std::string& source) {
@@ -110,6 +119,28 @@ Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& 
   }
   model.training.program = rewrite::rewrite(model.training.program, options.rewrite).program;
   return model;
+}
+
+ModelOptions model_options(const Settings& settings, int threads) {
+  return {.seed = static_cast<uint64_t>(settings.integer("run.seed")),
+          .weights = settings.text("model.weights"),
+          .rewrite = rewrite::rewrite_options(settings),
+          .threads = threads};
+}
+
+void save_weights(const Model& model, const std::filesystem::path& file) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : named_state(model)) {
+    const auto bytes = tensor.detach().contiguous();
+    const auto dtype = program_type(bytes.scalar_type());
+    tensors[name] = {.dtype = dtype,
+                     .sizes = bytes.sizes().vec(),
+                     .read = [bytes](int64_t begin, std::span<char> into) {
+                       std::memcpy(into.data(), static_cast<const char*>(bytes.data_ptr()) + begin,
+                                   into.size());
+                     }};
+  }
+  capture::write_safetensors(file.string(), tensors, {{"format", "pt"}});
 }
 
 std::vector<std::pair<std::string, torch::Tensor>> named_state(const Model& model) {

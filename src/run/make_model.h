@@ -21,6 +21,11 @@ struct ModelOptions {
 Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& loss,
                  const ModelOptions& options);
 
+ModelOptions model_options(const Settings& settings, int threads);
+
+// Writes a safetensors file that Python's load_state_dict takes.
+void save_weights(const Model& model, const std::filesystem::path& file);
+
 // All parameters and buffers that a file of the model has, by their names in Python's state_dict,
 // tied ones under all of them.
 std::vector<std::pair<std::string, torch::Tensor>> named_state(const Model& model);
