@@ -18,6 +18,7 @@
 #include "comm/gather.h"
 #include "networks/settings.h"
 #include "run/device.h"
+#include "run/loaded_libraries.h"
 #include "run/make_model.h"
 #include "run/memory.h"
 #include "run/trainer.h"
@@ -54,6 +55,8 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   const Settings& settings = invocation.settings;
   comm::Transport& transport = context.world.transport();
   const bool first = transport.rank() == 0;
+  const std::string warning = run::check_loaded_libraries();
+  if (first && !warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
   run::install_memory_pools();
   run::set_threads(context.threads);
   const capture::OpenNetwork open = capture::open_network(settings);

@@ -5,6 +5,7 @@
 #include "data/random_data.h"
 #include "networks/mlp.h"
 #include "run/buffers.h"
+#include "run/executor.h"
 #include "tests/run/networks.h"
 
 namespace renkei::run {
