@@ -1,0 +1,30 @@
+// .pt2 files, as torch.export.save writes them, become programs. They are read without Torch and
+// without executing anything; every size and offset in them is checked before it is used.
+//
+// A file holds the program of training ("model"), and may hold a second one ("evaluation") of the
+// same parameters and buffers, where the two differ by more than what batch norm and dropout do.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/named_tensors.h"
+#include "program/program.h"
+
+namespace renkei::capture {
+
+struct Pt2File {
+  program::Program program;
+  std::vector<StoredTensor> tensors;  // of program.state
+  std::optional<program::Program> evaluation = {};
+  std::vector<StoredTensor> evaluation_tensors = {};  // of evaluation->state
+  bool has_values = true;  // false: some tensors have none, such as of a model made on "meta"
+};
+
+// Throws data Errors. Tensors keep the file open.
+Pt2File read_pt2(const std::string& path);
+Pt2File read_pt2(std::shared_ptr<const data::ByteFile> file);
+
+}  // namespace renkei::capture

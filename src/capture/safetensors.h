@@ -1,0 +1,21 @@
+// safetensors files: 8 bytes that give the length of a JSON header, the header, which has type,
+// sizes and place of each tensor, and the bytes of all tensors, without gaps.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "capture/named_tensors.h"
+
+namespace renkei::capture {
+
+// Throws data Errors. The tensors keep the file open.
+NamedTensors read_safetensors(const std::string& path);
+NamedTensors read_safetensors(const std::shared_ptr<const data::ByteFile>& file);
+
+// Written aside and renamed, a few MiB at a time; larger elements first, so that all are aligned.
+// `notes` are texts for other programs ("format": "pt").
+void write_safetensors(const std::string& path, const NamedTensors& tensors,
+                       const std::map<std::string, std::string>& notes = {});
+
+}  // namespace renkei::capture
