@@ -159,6 +159,7 @@ class ProgramReader {
   void add_state(const StateSpec& spec) {
     const Weight* weight = weight_of(spec.name);
     if (program::State* same = find_same(spec, weight)) {
+      check_same_form(spec, result_.program.value(same->value).name);
       same->aliases.push_back(spec.name);
       same->persistent = same->persistent || spec.persistent;
       scope_.bind(spec.placeholder, program::Reference{same->value}, place_);
@@ -176,6 +177,16 @@ class ProgramReader {
     result_.tensors.push_back(tensor_of(spec, weight, result_.program.value(value)));
     kept_.push_back(weight);
     scope_.bind(spec.placeholder, program::Reference{value}, place_);
+  }
+
+  void check_same_form(const StateSpec& spec, const std::string& placeholder) const {
+    const json& tensors = field(graph_, "tensor_values", place_);
+    const json& a = field(tensors, spec.placeholder, place_);
+    const json& b = field(tensors, placeholder, place_);
+    for (const std::string_view part : {"sizes", "dtype"})
+      if (field(a, part, place_) != field(b, part, place_))
+        place_.refuse(fmt::format("'{}' is said to be another tensor, but its sizes or type differ",
+                                  spec.name));
   }
 
   // Looks through all states only where there may be one.

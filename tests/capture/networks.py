@@ -99,7 +99,7 @@ NETWORKS: dict[str, Network] = {
     "hf/albert": _transformer("AlbertForMaskedLM", "AlbertConfig", embedding_size=16, **BERT),
     "hf/llama": _transformer("LlamaForCausalLM", "LlamaConfig", **LLAMA),
     "hf/mistral": _transformer("MistralForCausalLM", "MistralConfig", **LLAMA),
-    "hf/qwen2": _transformer("Qwen2ForCausalLM", "Qwen2Config", **{**LLAMA, "head_dim": None}),
+    "hf/qwen2": _transformer("Qwen2ForCausalLM", "Qwen2Config", **LLAMA),
     "hf/gpt_neox": _transformer("GPTNeoXForCausalLM", "GPTNeoXConfig", **BERT),
     "hf/t5": _transformer("T5ForConditionalGeneration", "T5Config", IDS, "decoder_input_ids=7<100", vocab_size=100,
                           d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4),

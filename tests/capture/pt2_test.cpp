@@ -84,6 +84,22 @@ TEST(Pt2, TiedWeightsAreOneStateWithTwoNames) {
   EXPECT_EQ(file.tensors.size(), 1u);
 }
 
+TEST(Pt2, TiesThatTheWriterNotedMustFit) {
+  SampleModel model;
+  model.weight_bytes.clear();
+  model.graph["inputs"].push_back(tensor_argument("p_v"));
+  model.input_specs.push_back(
+      {{"parameter", {{"arg", {{"name", "p_v"}}}, {"parameter_name", "head.weight"}}}});
+  const auto read_with = [&](int64_t rows) {
+    model.graph["tensor_values"]["p_v"] = tensor_meta({rows, 3}, true);
+    Members members = model.members();
+    members.emplace_back("net/extra/renkei.json", R"({"tied": {"head.weight": "fc.weight"}})");
+    return read_pt2(memory_file(data::zip(members, false)));
+  };
+  EXPECT_THAT(read_with(2).program.state[0].aliases, testing::ElementsAre("head.weight"));
+  EXPECT_THAT(test::thrown_error([&] { read_with(4); }).message, HasSubstr("'head.weight'"));
+}
+
 TEST(Pt2, AFileWithoutValuesStillGivesTheProgram) {
   SampleModel model;
   model.weight_bytes.clear();
