@@ -11,8 +11,9 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from networks import NETWORKS, ROOT
 from training import Failed, run_renkei
+
+from networks import NETWORKS, ROOT
 
 SWITCHES = ["blocked_layout", "winograd", "dense", "direct_gradients"]
 BUILT_IN = [name for name, network in NETWORKS.items() if network.built_in]
