@@ -6,6 +6,7 @@ usage: bench/networks.py NAME FILE.pt2        writes the network as a file that 
 """
 
 import dataclasses
+import importlib
 import sys
 from pathlib import Path
 
@@ -67,12 +68,9 @@ NETWORKS = {
 
 def require(name):
     """Imports a package of the peers, or ends with the command that installs it."""
-    import importlib
-
-    if name == "torchvision":
-        sys.path.insert(0, str(ROOT / "tests/support"))
+    sys.path.insert(0, str(ROOT / "tests/support"))
     try:
-        if name == "torchvision":
+        if name != "torch":  # transformers imports torchvision, too
             importlib.import_module("torchvision_ops")
         return importlib.import_module(name)
     except ImportError as error:
