@@ -33,7 +33,9 @@ void linear_weight_gradient(const ExecutionContext* context, const Tensor& gradi
     compute::dense_backward_weights(*shape, data(input), data(gradient), write,
                                     place(gradient_of_weight));
   else if (write == compute::Write::add)
-    gradient_of_weight.addmm_(gradient.t(), input);
+    // Not addmm_: that may begin its sums with what is there, and then micro-batches of one rank
+    // would give other bits than those of several.
+    gradient_of_weight.add_(gradient.t().mm(input));
   else
     torch::mm_out(gradient_of_weight, gradient.t(), input);
 }
