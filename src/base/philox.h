@@ -24,6 +24,7 @@ enum class RandomUse : uint32_t {
   dropout = 6,
   replacement = 7,
   run_offset = 8,
+  initial_value = 9,
 };
 
 using PhiloxBlock = std::array<uint32_t, 4>;

@@ -162,9 +162,8 @@ Command make_bench_collectives_command() {
                 arguments.option("--repeat", options->rounds, "interleaved rounds")
                     .show_default()
                     .range(1, 10'000);
-                const Argument peers =
-                    arguments.flag("--peers", options->peers,
-                                   "also time MPI_Allreduce in the same processes");
+                const Argument peers = arguments.flag(
+                    "--peers", options->peers, "also time MPI_Allreduce in the same processes");
                 const Argument csv =
                     arguments.option("--csv", options->csv, "also write the table to this file");
                 arguments

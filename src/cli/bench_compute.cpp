@@ -14,12 +14,14 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/network_data.h"
+#include "cli/network_graph.h"
 #include "cli/ranks.h"
 #include "cli/train_output.h"
-#include "model/compute_options.h"
+#include "networks/settings.h"
 #include "report/progress.h"
 #include "report/table.h"
 #include "run/device.h"
+#include "run/make_model.h"
 #include "run/memory.h"
 #include "run/op_costs.h"
 #include "run/trainer.h"
@@ -101,34 +103,33 @@ Layer layer_of(const graph::Graph& graph, const graph::Op& op) {
 Result measure(const Flags& flags, const Settings& settings, bool quiet, RankContext& context) {
   run::install_memory_pools();
   run::set_threads(context.threads);
-  model::compute_options() = model::compute_options(settings);
-  const auto network =
-      model::make_network(settings, static_cast<uint64_t>(settings.integer("run.seed")));
-  const auto data = make_random_data(*network, flags.batch * flags.steps, 1);
-  const model::Objective objective = objective_for(settings, *network, *data);
+  const PlannedNetwork planned = planned_network(settings);
+  run::Model model =
+      run::make_model(planned.open, planned.loss, run::model_options(settings, context.threads));
+  const auto data = make_random_data(planned.open.network, flags.batch * flags.steps, 1);
   Result result{
-      .model = model::model_name(settings), .batch = flags.batch, .threads = context.threads};
+      .model = networks::model_name(settings), .batch = flags.batch, .threads = context.threads};
   result.peak = product_rate();
 
   report::Progress progress(report::progress_on_stderr());
-  run::OpCostOptions costs{.samples = flags.batch};
+  run::OpCostOptions costs{.samples = flags.batch, .compute = run::compute_options(settings)};
   if (!quiet)
     costs.progress = [&](int64_t done, int64_t total) {
       progress.update({.label = "measuring ops", .done = done, .total = total});
     };
-  const graph::Graph graph = run::measured_graph(*network, objective, *data, costs);
+  const graph::Graph graph = run::measured_graph(model.training, costs);
   for (const graph::Op& op : graph.ops) result.layers.push_back(layer_of(graph, op));
 
   const plan::BatchSizes batch{.global = flags.batch, .micro = flags.batch, .accumulation = 1};
   comm::Communicator communicator(context.world.transport(), {});
   NoOutput observer;
-  const run::TrainJob job{.network = *network,
-                          .objective = objective,
+  const run::TrainJob job{.model = model,
                           .train_data = *data,
                           .held_out = nullptr,
                           .communicator = communicator,
                           .plan = plan::data_parallel_plan(batch)};
-  const run::TrainResult trained = run::train(job, {.steps = flags.steps}, observer);
+  const run::TrainResult trained =
+      run::train(job, {.steps = flags.steps, .compute = run::compute_options(settings)}, observer);
   std::vector<double> steps;
   for (size_t s = 1; s < trained.step_times.size(); ++s)
     steps.push_back(trained.step_times[s].seconds);

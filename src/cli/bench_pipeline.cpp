@@ -13,11 +13,12 @@
 #include "cli/ranks.h"
 #include "cli/train_output.h"
 #include "data/random_data.h"
-#include "model/mlp.h"
+#include "networks/mlp.h"
 #include "plan/stage_values.h"
 #include "report/table.h"
-#include "run/captures.h"
+#include "run/cut_program.h"
 #include "run/device.h"
+#include "run/make_model.h"
 #include "run/memory.h"
 #include "run/trainer.h"
 #include "schedule/evaluate.h"
@@ -83,14 +84,16 @@ std::vector<Row> measure(const Flags& flags, RankContext& context) {
                             .stages = ranks * chunks,
                             .micro_batches = flags.micro_batches,
                             .chunks = chunks};
-    torch::manual_seed(1);
-    model::Mlp network(flags.hidden, int64_t{4} * ranks * kChunks);
-    const auto graph = run::capture_training(network, model::Objective::regression, data, 4).graph;
+    run::Model model =
+        run::make_model({.network = networks::make_mlp(flags.hidden, int64_t{4} * ranks * kChunks)},
+                        {.objective = networks::Objective::regression,
+                         .target = {.label = false, .size = flags.hidden}},
+                        {});
+    const graph::Graph graph = run::CutProgram(model.training.program, 4).graph();
     // A stage of the interleaved schedule has a part of the work.
     const double seconds = task / chunks;
     NoOutput observer;
-    const run::TrainJob job{.network = network,
-                            .objective = model::Objective::regression,
+    const run::TrainJob job{.model = model,
                             .train_data = data,
                             .held_out = nullptr,
                             .communicator = communicator,

@@ -16,13 +16,13 @@ bool needs_torch(const std::vector<std::string>& arguments) {
   const auto word = [&](size_t i) { return i < arguments.size() ? arguments[i] : std::string(); };
   const std::string first = word(1), second = word(2);
   if (first == "--version") return false;
-  const bool alone = first == "plan" || (first == "data" && !second.starts_with("-")) ||
+  const bool alone = first == "plan" || first == "model" ||
+                     (first == "data" && !second.starts_with("-")) ||
                      (first == "bench" && (second == "collectives" || second == "data"));
   // Settings of all commands may be in a file, and help and errors name those of all.
   return !alone || std::ranges::any_of(arguments, [](const std::string& argument) {
     return argument.starts_with("--config") || argument.starts_with("--set") ||
-           argument == "--print-config" || argument == "--capture" || argument == "--measure" ||
-           argument.ends_with(".pt");
+           argument == "--print-config" || argument == "--measure";
   });
 }
 

@@ -2,13 +2,14 @@
 
 #include "data/random_data.h"
 #include "data/random_tokens.h"
+#include "networks/settings.h"
 
 namespace renkei::cli {
 
-std::unique_ptr<data::Dataset> make_random_data(const model::Network& network, int64_t count,
+std::unique_ptr<data::Dataset> make_random_data(const networks::Network& network, int64_t count,
                                                 uint64_t seed) {
-  const model::RandomSample sample = network.random_sample();
-  using Target = model::RandomTarget;
+  const networks::RandomSample& sample = network.random_sample;
+  using Target = networks::RandomTarget;
   if (sample.target == Target::next_token || sample.target == Target::masked_token)
     return std::make_unique<data::RandomTokens>(
         data::RandomTokensOptions{.count = count,
@@ -17,7 +18,7 @@ std::unique_ptr<data::Dataset> make_random_data(const model::Network& network, i
                                   .masked = sample.target == Target::masked_token,
                                   .seed = seed});
   data::RandomDataOptions options{
-      .sample_shape = network.input_shape(),
+      .sample_shape = network.input_shape,
       .count = count,
       .classes = sample.target == Target::label ? sample.classes : 0,
       .target_size = sample.target_size,
@@ -28,22 +29,25 @@ std::unique_ptr<data::Dataset> make_random_data(const model::Network& network, i
   return std::make_unique<data::RandomData>(options);
 }
 
-DataNeeds needs_of(const model::Network& network, int threads) {
+DataNeeds needs_of(const networks::Network& network, int threads) {
   return {
-      .sample_shape = network.input_shape(),
+      .sample_shape = network.input_shape,
       .make_random = [&network](int64_t count,
                                 uint64_t seed) { return make_random_data(network, count, seed); },
-      .outputs = network.outputs(),
+      .outputs = network.outputs,
       .threads = threads};
 }
 
-model::Objective objective_for(const Settings& settings, const model::Network& network,
+networks::LossOptions loss_for(const Settings& settings, const networks::Network& network,
                                const data::Dataset& data) {
-  if (const auto chosen = model::chosen_objective(settings)) return *chosen;
   const bool numbers = settings.text("data.source") == "random"
-                           ? network.random_sample().target == model::RandomTarget::numbers
+                           ? network.random_sample.target == networks::RandomTarget::numbers
                            : data.classes() == 0;
-  return numbers ? model::Objective::regression : model::Objective::classification;
+  const networks::Objective otherwise =
+      numbers ? networks::Objective::regression : networks::Objective::classification;
+  return {.objective = networks::chosen_objective(settings).value_or(otherwise),
+          .target = {.label = data.classes() > 0, .size = data.target_size()},
+          .auxiliary_weight = network.auxiliary_weight};
 }
 
 }  // namespace renkei::cli

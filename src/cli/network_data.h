@@ -3,18 +3,19 @@
 
 #include "base/settings.h"
 #include "cli/training_data.h"
-#include "model/network.h"
+#include "networks/loss.h"
+#include "networks/network.h"
 
 namespace renkei::cli {
 
 // Samples as --data random makes them for the network.
-std::unique_ptr<data::Dataset> make_random_data(const model::Network& network, int64_t count,
+std::unique_ptr<data::Dataset> make_random_data(const networks::Network& network, int64_t count,
                                                 uint64_t seed);
 
-DataNeeds needs_of(const model::Network& network, int threads);
+DataNeeds needs_of(const networks::Network& network, int threads);
 
-// What train.loss says; by itself what the data can be trained for.
-model::Objective objective_for(const Settings& settings, const model::Network& network,
+// What train.loss says; else what the data can be trained for.
+networks::LossOptions loss_for(const Settings& settings, const networks::Network& network,
                                const data::Dataset& data);
 
 }  // namespace renkei::cli

@@ -9,8 +9,9 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/network_graph.h"
 #include "cli/no_plan.h"
-#include "cli/plan_capture.h"
+#include "cli/plan_measure.h"
 #include "cli/plan_output.h"
 #include "cluster/local_machine.h"
 #include "graph/drawing.h"
@@ -49,10 +50,10 @@ graph::Graph make_graph(const Invocation& invocation, const Options& options) {
     if (!options.dimensions.empty())
       throw Error(ErrorCode::usage, "--dimension is for networks by their published dimensions",
                   "write --set model.layers=96 instead");
-    return captured_graph(invocation.settings, {.model = options.model,
-                                                .measure = options.measure,
-                                                .samples = kMeasuredSamples,
-                                                .quiet = invocation.quiet});
+    Settings settings = invocation.settings;
+    settings.set("model.name", options.model, "--model");
+    if (!options.measure) return estimated_graph(settings);
+    return measured_graph(settings, {.samples = kMeasuredSamples, .quiet = invocation.quiet});
   }
   std::vector<graph::NamedDimension> dimensions;
   for (const std::string& text : options.dimensions) {
@@ -168,12 +169,12 @@ Command make_plan_command() {
             arguments.option("--graph", options->graph_file, "plan the graph in this JSON file");
             arguments.option("--model", options->model,
                              "plan a network by its published dimensions, with estimated costs, or "
-                             "a TorchScript file");
+                             "a .pt2 file");
             arguments.flag("--capture", options->capture,
-                           "record the network that `renkei train --model` would train, and count "
+                           "plan the network that `renkei train --model` would train, and count "
                            "the work of its ops");
             arguments.flag("--measure", options->measure,
-                           "record it, and measure its ops on this machine");
+                           "measure the ops of that network on this machine");
             arguments
                 .option("--dimension", options->dimensions,
                         "a dimension of that network, such as layers=96")
@@ -183,7 +184,7 @@ Command make_plan_command() {
                 .range(int64_t{1}, int64_t{1} << 40);
             arguments
                 .option("--micro-batches", options->micro_batches,
-                        "micro-batches of a step; by itself the best number")
+                        "micro-batches of a step; default the best number")
                 .range(1, 1 << 20);
             arguments.option("-o,--output", options->output, "write the plan to this file");
             arguments

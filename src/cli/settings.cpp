@@ -4,10 +4,10 @@
 #include "cli/run_directory.h"
 #include "cli/training_data.h"
 #include "comm/communicator.h"
+#include "networks/settings.h"
 #include "plan/search.h"
+#include "rewrite/rewrite.h"
 #ifdef RENKEI_HAVE_TORCH
-#include "model/compute_options.h"
-#include "model/network.h"
 #include "optim/settings.h"
 #include "run/trainer.h"
 #endif
@@ -18,14 +18,15 @@ Settings declare_all_settings() {
   Settings settings;
   declare_run_settings(settings);
   declare_rank_settings(settings);
-#ifdef RENKEI_HAVE_TORCH
-  model::declare_settings(settings);
-#endif
+  networks::declare_settings(settings);
   declare_data_settings(settings);
 #ifdef RENKEI_HAVE_TORCH
   run::declare_settings(settings);
   optim::declare_settings(settings);
-  model::declare_compute_settings(settings);
+#endif
+  rewrite::declare_rewrite_settings(settings);
+#ifdef RENKEI_HAVE_TORCH
+  run::declare_compute_settings(settings);
 #endif
   comm::declare_settings(settings);
   plan::declare_settings(settings);

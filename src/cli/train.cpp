@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "capture/safetensors.h"
 #include "cli/commands.h"
 #include "cli/network_data.h"
 #include "cli/ranks.h"
@@ -15,9 +16,10 @@
 #include "cli/train_plan.h"
 #include "cluster/failure_notes.h"
 #include "comm/gather.h"
-#include "model/compute_options.h"
-#include "model/weights.h"
+#include "networks/settings.h"
 #include "run/device.h"
+#include "run/loaded_libraries.h"
+#include "run/make_model.h"
 #include "run/memory.h"
 #include "run/trainer.h"
 #include "timeline/chrome_trace.h"
@@ -39,7 +41,7 @@ std::string banner(const Settings& settings, const RankContext& context, const p
   const int hosts = context.world.hosts();
   return fmt::format(
       "renkei {}: train {} on {} host{} × {} rank{} ({} in all), {} thread{} per rank\n"
-      "{}, LibTorch {}, seed {}, first host {}\n"
+      "{}, PyTorch {}, seed {}, first host {}\n"
       "{}\n"
       "run directory {}\n",
       kVersion, settings.text("model.name"), hosts, hosts == 1 ? "" : "s",
@@ -53,23 +55,23 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   const Settings& settings = invocation.settings;
   comm::Transport& transport = context.world.transport();
   const bool first = transport.rank() == 0;
+  const std::string warning = run::check_loaded_libraries();
+  if (first && !warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
   run::install_memory_pools();
   run::set_threads(context.threads);
-  model::compute_options() = model::compute_options(settings);
-  const auto network =
-      model::make_network(settings, static_cast<uint64_t>(settings.integer("run.seed")));
-  const TrainingData data = open_training_data(settings, needs_of(*network, context.threads));
-  const model::Objective objective = objective_for(settings, *network, *data.train);
+  const capture::OpenNetwork open = capture::open_network(settings);
+  const TrainingData data = open_training_data(settings, needs_of(open.network, context.threads));
+  run::Model model = run::make_model(open, loss_for(settings, open.network, *data.train),
+                                     run::model_options(settings, context.threads));
   comm::Communicator communicator(transport,
                                   comm::communicator_options(settings, transport.size()));
-  const auto [plan, predicted] = choose_plan(settings, {.network = *network,
-                                                        .objective = objective,
-                                                        .data = *data.train,
+  const auto [plan, predicted] = choose_plan(settings, {.model = model,
                                                         .communicator = communicator,
+                                                        .compute = run::compute_options(settings),
                                                         .threads = context.threads,
                                                         .quiet = invocation.quiet});
 
-  context.run_directory = make_run_directory(settings, model::model_name(settings), transport);
+  context.run_directory = make_run_directory(settings, networks::model_name(settings), transport);
   if (first) {
     cluster::tell_supervisor_run_directory(context.run_directory);
     write_file_atomically(context.run_directory / "config.toml", settings.to_toml());
@@ -92,13 +94,12 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
     output = writing.get();
     observer = std::move(writing);
   }
-  const run::TrainJob job{.network = *network,
-                          .objective = objective,
+  const run::TrainJob job{.model = model,
                           .train_data = *data.train,
                           .held_out = data.held_out.get(),
                           .communicator = communicator,
                           .plan = plan};
-  TrainSummary summary{.model = model::model_name(settings),
+  TrainSummary summary{.model = networks::model_name(settings),
                        .plan = plan,
                        .predicted = predicted,
                        .ranks = transport.size(),
@@ -131,7 +132,7 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   if (!first) return;
   output->finish();
   if (settings.boolean("train.save"))
-    model::write_tensors(context.run_directory / "final.pt", model::named_state(*network));
+    run::save_weights(model, context.run_directory / "model.safetensors");
   const std::string json = summary_as_json(summary);
   write_file_atomically(context.run_directory / "summary.json", json + "\n");
   fmt::print("{}\n", invocation.json ? json : summary_for_people(summary));

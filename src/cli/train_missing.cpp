@@ -1,7 +1,7 @@
-// The commands that a renkei without LibTorch lacks.
+// The commands that a renkei without PyTorch lacks.
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/plan_capture.h"
+#include "cli/plan_measure.h"
 
 namespace renkei::cli {
 namespace {
@@ -11,17 +11,17 @@ Command missing(const std::string& name, const std::string& summary, const std::
           .summary = summary + " (left out of this build)",
           .sections = {},
           .run = [lacks](Invocation&) -> int {
-            throw Error(ErrorCode::usage, "this renkei was built without LibTorch, so it " + lacks,
-                        "install libtorch-dev and configure with -DRENKEI_TORCH=ON");
+            throw Error(ErrorCode::usage, "this renkei was built without PyTorch, so it " + lacks,
+                        "configure with -DRENKEI_TORCH=ON");
           },
           .takes_anything = true};
 }
 
 }  // namespace
 
-graph::Graph captured_graph(Settings, const CaptureRequest&) {
+graph::Graph measured_graph(const Settings&, const MeasureRequest&) {
   throw Error(ErrorCode::usage,
-              "this renkei was built without LibTorch, so it can't measure networks",
+              "this renkei was built without PyTorch, so it can't measure networks",
               "leave --measure out, or plan a graph file: --graph FILE.json");
 }
 
@@ -36,14 +36,6 @@ Command make_bench_compute_command() {
 
 Command make_bench_pipeline_command() {
   return missing("bench pipeline", "the schedules of a pipeline against theory", "can't train");
-}
-
-Command make_model_list_command() {
-  return missing("model list", "list the built-in networks", "has no networks");
-}
-
-Command make_model_show_command() {
-  return missing("model show", "show the layers of a network", "has no networks");
 }
 
 }  // namespace renkei::cli

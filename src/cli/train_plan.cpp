@@ -28,12 +28,13 @@ graph::Graph measure_ops(const PlanInputs& inputs, int64_t batch, double slowdow
                          report::Progress* progress) {
   run::OpCostOptions costs{.samples = std::clamp<int64_t>(
                                batch / inputs.communicator.transport().size(), 2, kMostSamples),
-                           .slowdown = slowdown};
+                           .slowdown = slowdown,
+                           .compute = inputs.compute};
   if (progress)
     costs.progress = [=](int64_t done, int64_t total) {
       progress->update({.label = "measuring ops", .done = done, .total = total});
     };
-  return run::measured_graph(inputs.network, inputs.objective, inputs.data, costs);
+  return run::measured_graph(inputs.model.training, costs);
 }
 
 // Beside rank 0 the other cores of its host do the same, because in training they will: ops are

@@ -6,9 +6,9 @@
 #include "base/settings.h"
 #include "cli/train_output.h"
 #include "comm/communicator.h"
-#include "data/dataset.h"
-#include "model/network.h"
 #include "plan/plan.h"
+#include "run/compute_options.h"
+#include "run/model.h"
 
 namespace renkei::cli {
 
@@ -22,10 +22,9 @@ struct ChosenPlan {
 plan::Plan expected_plan(const Settings& settings, int ranks);
 
 struct PlanInputs {
-  model::Network& network;
-  model::Objective objective;
-  const data::Dataset& data;
+  run::Model& model;
   comm::Communicator& communicator;
+  run::ComputeOptions compute;
   int threads = 1;  // of each rank
   bool quiet = false;
 };

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "compute/relu.h"
-#include "compute/vector-inl.h"
+#include "compute/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renkei::compute::HWY_NAMESPACE {
@@ -38,9 +38,6 @@ void BiasReluBackward(const ImageShape& shape, int64_t block, const float* y,
     bias_relu_backward<width()>(shape, block, y, y_gradient, x_gradient, sums);
   });
 }
-
-using Wide = V<16>;
-constexpr int64_t kWide = 16;
 
 void Relu(int64_t count, float* x) {
   int64_t i = 0;

@@ -29,6 +29,9 @@ using ValueId = int;
 inline constexpr ValueId kNoValue = -1;
 
 enum class DType : uint8_t { f32, f64, f16, bf16, i64, i32, i16, i8, u8, boolean, c64, c128 };
+inline constexpr DType kAllDTypes[] = {DType::f32, DType::f64,     DType::f16, DType::bf16,
+                                       DType::i64, DType::i32,     DType::i16, DType::i8,
+                                       DType::u8,  DType::boolean, DType::c64, DType::c128};
 std::string_view name_of(DType dtype);  // "f32"
 std::optional<DType> dtype_from_name(std::string_view name);
 int64_t bytes_of(DType dtype);

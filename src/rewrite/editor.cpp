@@ -29,7 +29,8 @@ std::vector<ValueId> shared_arguments(const Op& op) {
   if (name.empty()) return {};
   const program::Argument* argument = find_argument(op, name);
   if (!argument) return {};
-  return program::references({.target = op.target, .arguments = {{name, *argument}}, .outputs = {}});
+  return program::references(
+      {.target = op.target, .arguments = {{name, *argument}}, .outputs = {}});
 }
 
 }  // namespace
@@ -47,7 +48,6 @@ const Editor::Facts& Editor::facts() const {
             .state = std::vector<bool>(count),
             .gradient = std::vector<bool>(count),
             .root = std::vector<ValueId>(count),
-            .sharers = std::vector<std::vector<int>>(count),
             .written = std::vector<bool>(count)};
   Facts& f = facts_;
   for (size_t value = 0; value < count; ++value) f.root[value] = static_cast<ValueId>(value);
@@ -91,7 +91,6 @@ void Editor::add_facts(int place) const {
     f.gradient[at(id)] = gradient && differentiable(op(place)) && is_floating(value(id).dtype);
   }
   for (const ValueId base : shared_arguments(op(place))) {
-    f.sharers[at(base)].push_back(place);
     for (const ValueId result : op(place).outputs)
       if (result != kNoValue) join_memory(result, base);
   }
@@ -125,10 +124,13 @@ bool Editor::is_written(ValueId id) const {
   return facts().written[at(facts().root[at(id)])];
 }
 
-bool Editor::shares_memory_only_by(ValueId id, int place) const {
-  const auto& sharers = facts().sharers[at(id)];
-  return facts().root[at(id)] == id &&
-         std::all_of(sharers.begin(), sharers.end(), [&](int sharer) { return sharer == place; });
+std::vector<ValueId> Editor::sharing_memory_with(ValueId id) const {
+  std::vector<ValueId> others;
+  const auto& root = facts().root;
+  for (size_t other = 0; other < root.size(); ++other)
+    if (root[other] == root[at(id)] && other != at(id))
+      others.push_back(static_cast<ValueId>(other));
+  return others;
 }
 
 bool Editor::needs_gradient(ValueId id) const {
@@ -194,6 +196,10 @@ void Editor::set_output(size_t port, ValueId id) {
 
 void Editor::set_sizes(ValueId id, std::vector<program::Size> sizes) {
   program_.values[at(id)].sizes = std::move(sizes);
+}
+
+void Editor::set_dtype(ValueId id, program::DType dtype) {
+  program_.values[at(id)].dtype = dtype;
 }
 
 ValueId Editor::add_value(Value value) {

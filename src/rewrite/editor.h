@@ -38,8 +38,8 @@ class Editor {
 
   // An operation other than its producer changes its memory, or may do so through a view.
   bool is_written(ValueId id) const;
-  // It has memory of its own, and other values that share it are results of this operation.
-  bool shares_memory_only_by(ValueId id, int place) const;
+  // Values other than this one that share its memory, or may do so.
+  std::vector<ValueId> sharing_memory_with(ValueId id) const;
   bool needs_gradient(ValueId id) const;
   // The operation at `from` may as well be done at a later place: nothing in between writes what
   // it reads, or touches what it writes, or draws random numbers if it does. (That nobody uses its
@@ -55,6 +55,7 @@ class Editor {
   void replace_uses(ValueId from, ValueId to, int after = -1);
   void set_output(size_t port, ValueId id);
   void set_sizes(ValueId id, std::vector<program::Size> sizes);
+  void set_dtype(ValueId id, program::DType dtype);
   ValueId add_value(Value value);
 
   // "layer1.0.bn3", or the name of the first result.
@@ -69,9 +70,8 @@ class Editor {
     std::vector<std::vector<int>> users;
     std::vector<int> mentions;  // as an argument, and as an output of the program
     std::vector<bool> output, state, gradient;
-    std::vector<ValueId> root;              // whose memory it shares
-    std::vector<std::vector<int>> sharers;  // whose results share its memory
-    std::vector<bool> written;              // of a root
+    std::vector<ValueId> root;  // whose memory it shares
+    std::vector<bool> written;  // of a root
   };
   const Facts& facts() const;
   void add_facts(int place) const;

@@ -2,14 +2,13 @@
 //
 // A network says relu_(x) to save memory. Where the fused kernels do the ReLU on the way, nothing
 // is left to be saved, and what is in place stands in the way of every other rewrite: so operations
-// in place on values that the program itself made, and that share their memory with no other value,
-// first become operations with a result of their own. Those who read x later read that result,
-// which is what they saw before. At the end those that no rewrite has touched become operations in
-// place again, if nobody else reads what they overwrite.
+// in place on values that the program itself made, whose memory nobody reads later under another
+// name (a view), first become operations with a result of their own. Those who read x later read
+// that result, which is what they saw before. At the end those that no rewrite has touched become
+// operations in place again, if nobody else reads what they overwrite.
 #include <algorithm>
 #include <string>
 
-#include "program/effects.h"
 #include "rewrite/constants.h"
 #include "rewrite/patterns.h"
 
@@ -48,11 +47,15 @@ bool is_of_same_kind(const Value& a, const Value& b) {
   return a.dtype == b.dtype && a.sizes == b.sizes;
 }
 
-bool others_write(const Editor& editor, ValueId id, int place) {
-  const auto users = editor.users(id);
-  return std::any_of(users.begin(), users.end(), [&](int user) {
-    const auto written = written_values(editor.op(user));
-    return user != place && std::find(written.begin(), written.end(), id) != written.end();
+// Its memory is the program's own, and is read at a later place under this name only.
+bool is_read_later_by_name_only(const Editor& editor, ValueId id, int place) {
+  if (editor.producer(id) < 0) return false;
+  const auto others = editor.sharing_memory_with(id);
+  return std::all_of(others.begin(), others.end(), [&](ValueId other) {
+    const int producer = editor.producer(other);
+    if (producer >= place) return true;  // made of what is written here
+    const auto users = editor.users(other);
+    return producer >= 0 && !editor.is_output(other) && (users.empty() || users.back() <= place);
   });
 }
 
@@ -66,9 +69,7 @@ std::vector<WasInPlace> make_functional(Editor& editor) {
                                    [&](const Twins& t) { return t.in_place == op.target; });
     const ValueId self = value_of(op, "self");
     if (twin == twins().end() || self == program::kNoValue || op.outputs.size() != 1) continue;
-    if (editor.producer(self) < 0 || !editor.shares_memory_only_by(self, place) ||
-        others_write(editor, self, place))
-      continue;
+    if (!is_read_later_by_name_only(editor, self, place)) continue;
     // A result that nobody mentions: what follows reads the value that is overwritten.
     if (op.outputs[0] == program::kNoValue) op.outputs[0] = editor.add_value(editor.value(self));
     const ValueId result = op.outputs[0];
@@ -88,7 +89,7 @@ void make_in_place(Editor& editor, const std::vector<WasInPlace>& operations) {
     const auto [self, result] = *last;
     const int place = editor.producer(result), before = editor.producer(self);
     if (place < 0 || before < 0 || editor.only_user(self) != place ||
-        !editor.shares_memory_only_by(self, -1))
+        !editor.sharing_memory_with(self).empty())
       continue;
     // Our kernels may keep their result for the gradient.
     if (!editor.op(before).target.starts_with("aten.")) continue;

@@ -1,5 +1,6 @@
 #include "rewrite/rewrite.h"
 
+#include "rewrite/mixed_precision.h"
 #include "rewrite/patterns.h"
 
 namespace renkei::rewrite {
@@ -23,6 +24,7 @@ RewriteOptions rewrite_options(const Settings& settings) {
 Rewritten rewrite(const program::Program& program, const RewriteOptions& options) {
   std::vector<Applied> applied;
   Editor editor(program, options.training, options.inputs_need_gradients);
+  if (options.bf16) use_bf16(editor, applied);
   const auto in_place = make_functional(editor);
   remove_identities(editor, applied);
   if (options.blocked_layout) {

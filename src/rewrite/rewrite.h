@@ -23,6 +23,7 @@ struct RewriteOptions {
   // Groups, dilation, strides that differ and windows that are cut off: renkei.conv.general and
   // renkei.pool.general.
   bool general_kernels = false;
+  bool bf16 = false;                   // mixed precision (mixed_precision.h)
   bool training = true;                // gradients are asked for
   bool inputs_need_gradients = false;  // of a part of a network, whose inputs come from other parts
 };

@@ -11,11 +11,10 @@ std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
 
 }  // namespace
 
-void broadcast_state(torch::nn::Module& network, comm::Communicator& communicator,
+void broadcast_state(const std::vector<torch::Tensor>& state, comm::Communicator& communicator,
                      const comm::Call& call) {
-  for (const auto& list : {network.parameters(), network.buffers()})
-    for (const torch::Tensor& tensor : list)
-      communicator.broadcast(comm::Buffer(bytes_of(tensor)), 0, call);
+  for (const torch::Tensor& tensor : state)
+    communicator.broadcast(comm::Buffer(bytes_of(tensor)), 0, call);
 }
 
 void average_buffers(const std::vector<torch::Tensor>& buffers, comm::Communicator& communicator,

@@ -10,8 +10,8 @@
 
 namespace renkei::run {
 
-// Parameters and buffers become those of rank 0.
-void broadcast_state(torch::nn::Module& network, comm::Communicator& communicator,
+// The tensors become those of rank 0.
+void broadcast_state(const std::vector<torch::Tensor>& state, comm::Communicator& communicator,
                      const comm::Call& call);
 
 // Each float buffer becomes its mean over the ranks.

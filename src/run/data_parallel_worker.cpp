@@ -1,11 +1,10 @@
 #include "run/data_parallel_worker.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
-#include "model/gradient_sink.h"
-#include "model/random_ops.h"
 #include "run/buffers.h"
 #include "run/evaluate.h"
-#include "run/loss.h"
 #include "run/memory.h"
 
 namespace renkei::run {
@@ -29,7 +28,11 @@ void check_synchronised_batches(const data::Sampler& sampler, int64_t steps) {
 }  // namespace
 
 DataParallelWorker::DataParallelWorker(const TrainJob& job, const TrainOptions& options)
-    : job_(job), options_(options) {
+    : job_(job),
+      options_(options),
+      context_(make_context(options)),
+      executor_(job.model.training.program, whole(job.model.training.program)),
+      state_(tensors_at(job.model.training.state, executor_.state())) {
   const comm::Transport& transport = job.communicator.transport();
   take_initial_state();
   const data::Sampler sampler({.count = job.train_data.count(),
@@ -41,23 +44,17 @@ DataParallelWorker::DataParallelWorker(const TrainJob& job, const TrainOptions& 
   loader_ = std::make_unique<BatchLoader>(job.train_data, sampler, options_.loader);
 
   UpdateOptions update = options.update;
-  model::BatchNormPolicy& batch_norm = model::batch_norm_policy();
-  batch_norm.mode = options.batch_norm;
-  if (options.batch_norm == model::BatchNormMode::synchronised) {
+  if (options.batch_norm == BatchNormMode::synchronised) {
     check_synchronised_batches(sampler, options.steps.value_or(sampler.steps_per_epoch()));
     // Its exchanges come in the middle of backward, where the reducer's thread would be in the way.
     update.overlap = false;
-    batch_norm.sum_over_ranks = [this](std::span<double> sums) {
+    context_.batch_norm.sum_over_ranks = [this](std::span<double> sums) {
       job_.communicator.allreduce(comm::Buffer(sums), comm::Reduction::sum,
                                   call("statistics of batch normalisation"));
     };
   }
   updater_ = std::make_unique<ParameterUpdater>(
       *parameters_, values_are_shared_ ? Division::host : Division::none, job.communicator, update);
-}
-
-DataParallelWorker::~DataParallelWorker() {
-  model::batch_norm_policy() = {};
 }
 
 comm::Call DataParallelWorker::call(std::string_view operation) const {
@@ -71,7 +68,7 @@ void DataParallelWorker::take_initial_state() {
   comm::Communicator& communicator = job_.communicator;
   // Parameters first travel as they are in the network: ranks that share memory would get in each
   // other's way.
-  broadcast_state(job_.network, communicator, call("broadcast of the initial state"));
+  broadcast_state(job_.model.training.state, communicator, call("broadcast of the initial state"));
 
   const auto as_floats = [](const comm::Buffer& buffer) {
     return reinterpret_cast<float*>(buffer.data);
@@ -87,7 +84,7 @@ void DataParallelWorker::take_initial_state() {
     };
     memory.fill_values = communicator.local_rank() == 0;
   }
-  parameters_ = std::make_unique<FlatParameters>(job_.network, memory);
+  parameters_ = std::make_unique<FlatParameters>(job_.model.trained(), context_.sink, memory);
   release_unused_memory();  // where the parameters were before
   communicator.local_barrier(call("begin of training"));
 }
@@ -97,7 +94,7 @@ void DataParallelWorker::begin_step(const StepPosition& position, double learnin
   learning_rate_ = learning_rate;
   global_samples_ = loader_->global_samples(position.step_in_epoch);
   loss_sum_ = 0;
-  model::GradientSink::of_this_thread().begin_step();
+  context_.sink.begin_step();
   parameters_->begin_step();
 }
 
@@ -127,12 +124,16 @@ void DataParallelWorker::execute(const Task& task) {
 void DataParallelWorker::forward(const Task& task) {
   // At the end of an epoch a rank may be left without samples; it still takes part.
   if (batch_.samples == 0) return;
-  const model::KeyedRandom random(
-      {.seed = options_.seed,
-       .step = position_.step,
-       .micro_batch =
-           job_.communicator.transport().rank() * job_.plan.batch.accumulation + task.micro_batch});
-  const torch::Tensor sum = summed_loss(job_.objective, job_.network, batch_.input, batch_.target);
+  context_.random = {
+      .seed = options_.seed,
+      .step = position_.step,
+      .micro_batch =
+          job_.communicator.transport().rank() * job_.plan.batch.accumulation + task.micro_batch};
+  const program::Program& program = job_.model.training.program;
+  const torch::Tensor sum =
+      executor_
+          .run(batch_inputs(program, executor_.inputs(), batch_), state_, batch_.samples, context_)
+          .at(0);
   loss_sum_ += sum.item<double>();
   loss_ = sum * (updater_->loss_scale() / static_cast<double>(global_samples_));
 }
@@ -156,16 +157,17 @@ double DataParallelWorker::end_step() {
 }
 
 void DataParallelWorker::average_buffers(const comm::Call& call) {
-  run::average_buffers(job_.network.buffers(), job_.communicator, call);
+  run::average_buffers(job_.model.buffers(), job_.communicator, call);
 }
 
 Evaluation DataParallelWorker::evaluate(const comm::Call& call) {
-  return run::evaluate(job_.network, job_.objective, *job_.held_out, job_.communicator,
-                       std::max<int64_t>(job_.plan.batch.micro, 64), options_.loader, call);
+  return run::evaluate(job_.model.evaluation_or_throw(), context_, *job_.held_out,
+                       job_.communicator, std::max<int64_t>(job_.plan.batch.micro, 64),
+                       options_.loader, call);
 }
 
 std::string DataParallelWorker::collect_parameters(const comm::Call&) {
-  return checksum_of(job_.network.parameters());
+  return checksum_of(job_.model.trained());
 }
 
 Worker::Held DataParallelWorker::held() const {

@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "run/batch_loader.h"
+#include "run/execution_context.h"
+#include "run/executor.h"
 #include "run/flat_parameters.h"
 #include "run/trainer.h"
 #include "run/worker.h"
@@ -14,7 +16,6 @@ class DataParallelWorker : public Worker {
  public:
   // All ranks together; afterwards they have the parameters of rank 0.
   DataParallelWorker(const TrainJob& job, const TrainOptions& options);
-  ~DataParallelWorker() override;
 
   void begin_step(const StepPosition& position, double learning_rate) override;
   void execute(const schedule::Task& task) override;
@@ -33,7 +34,10 @@ class DataParallelWorker : public Worker {
 
   TrainJob job_;
   TrainOptions options_;
-  bool values_are_shared_ = false;  // by the ranks of the host
+  ExecutionContext context_;
+  Executor executor_;
+  std::vector<torch::Tensor> state_;  // of the executor
+  bool values_are_shared_ = false;    // by the ranks of the host
   std::unique_ptr<FlatParameters> parameters_;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<ParameterUpdater> updater_;

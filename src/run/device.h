@@ -7,7 +7,7 @@ namespace renkei::run {
 
 torch::Device choose_device();
 
-// Sets the threads of Torch and of the BLAS library below it, which does not follow Torch.
+// Sets the threads of Torch, and of our kernels, which use the same OpenMP.
 void set_threads(int threads);
 
 }  // namespace renkei::run

@@ -3,17 +3,16 @@
 #include <array>
 
 #include "run/batch_loader.h"
-#include "run/loss.h"
+#include "run/executor.h"
 
 namespace renkei::run {
 
-Evaluation evaluate(model::Network& network, model::Objective objective,
+Evaluation evaluate(const BoundProgram& network, ExecutionContext& context,
                     const data::Dataset& dataset, comm::Communicator& communicator,
                     int64_t samples_at_once, data::LoaderOptions loader_options,
                     const comm::Call& call) {
   const torch::NoGradGuard no_grad;
   const comm::Transport& transport = communicator.transport();
-  network.eval();
   loader_options.epochs = 1;
   loader_options.peers = nullptr;  // they keep the samples of training
   BatchLoader loader(dataset,
@@ -22,27 +21,20 @@ Evaluation evaluate(model::Network& network, model::Objective objective,
                                     .ranks = transport.size(),
                                     .shuffle = false}),
                      loader_options);
-  const bool labels = dataset.classes() > 0 && objective != model::Objective::own_loss;
-  double loss = 0;
-  int64_t correct = 0;
+  const Executor executor(network.program, whole(network.program));
+  const std::vector<torch::Tensor> state = tensors_at(network.state, executor.state());
+  std::array<double, 2> sums{};  // of "loss" and "correct"
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
     const Batch batch = loader.load(0, step, 0, 1);
     if (batch.samples == 0) continue;
-    if (objective == model::Objective::own_loss) {
-      loss += network.own_loss(batch.input, batch.target).item<double>();
-      continue;
-    }
-    const torch::Tensor output = network.forward(batch.input);
-    loss += summed_loss(objective, output, batch.target).item<double>();
-    if (labels) correct += output.argmax(1).eq(batch.target).sum().item<int64_t>();
+    const auto results = executor.run(batch_inputs(network.program, executor.inputs(), batch),
+                                      state, batch.samples, context);
+    for (size_t i = 0; i < results.size(); ++i) sums.at(i) += results[i].item<double>();
   }
-  network.train();
-
-  std::array<double, 2> sums{loss, static_cast<double>(correct)};
   communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum, call);
   const auto samples = static_cast<double>(dataset.count());
   Evaluation result{.loss = sums[0] / samples, .samples = dataset.count()};
-  if (labels) result.accuracy = sums[1] / samples;
+  if (network.program.outputs.size() > 1) result.accuracy = sums[1] / samples;
   return result;
 }
 

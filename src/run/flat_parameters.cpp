@@ -1,7 +1,8 @@
 #include "run/flat_parameters.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
-#include "model/gradient_sink.h"
 
 namespace renkei::run {
 namespace {
@@ -14,8 +15,9 @@ int64_t padded(int64_t count) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(const std::vector<torch::Tensor>& parameters,
-                               const FlatMemory& memory) {
+FlatParameters::FlatParameters(const std::vector<torch::Tensor>& parameters, GradientSink& sink,
+                               const FlatMemory& memory)
+    : sink_(sink) {
   int64_t total = 0;
   for (const torch::Tensor& parameter : parameters) {
     if (parameter.scalar_type() != torch::kFloat32)
@@ -39,24 +41,23 @@ FlatParameters::FlatParameters(const std::vector<torch::Tensor>& parameters,
     slot.parameter.set_data(place);
     // A gradient that is there already is added to in place, so it stays a view.
     slot.parameter.mutable_grad() = gradients_.narrow(0, slot.offset, slot.count).view(shape);
-    model::GradientSink::of_this_thread().add(slot.parameter, gradient_of(slot));
+    sink_.add(slot.parameter, gradient_of(slot));
   }
 }
 
 FlatParameters::~FlatParameters() {
-  for (const Slot& slot : slots_) model::GradientSink::of_this_thread().remove(slot.parameter);
+  for (const Slot& slot : slots_) sink_.remove(slot.parameter);
 }
 
 void FlatParameters::begin_step() {
-  const auto& sink = model::GradientSink::of_this_thread();
   for (Slot& slot : slots_) {
-    slot.zeroed = !sink.written_before(slot.parameter);
+    slot.zeroed = !sink_.written_before(slot.parameter);
     if (slot.zeroed) std::fill_n(gradient_of(slot), slot.count, 0.0f);
   }
 }
 
 void FlatParameters::settle(const Slot& slot) {
-  if (!slot.zeroed && !model::GradientSink::of_this_thread().written(slot.parameter))
+  if (!slot.zeroed && !sink_.written(slot.parameter))
     std::fill_n(gradient_of(slot), slot.count, 0.0f);
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "run/gradient_sink.h"
+
 namespace renkei::run {
 
 // Zeroed memory of so many floats, which must stay for as long as the network is used. Where
@@ -31,11 +33,10 @@ class FlatParameters {
     bool zeroed = false;  // in this step
   };
 
-  // Moves the parameters of a module, or some, into the flat buffer; it keeps working as before.
-  explicit FlatParameters(torch::nn::Module& module, const FlatMemory& memory = {})
-      : FlatParameters(module.parameters(), memory) {}
-  explicit FlatParameters(const std::vector<torch::Tensor>& parameters,
-                          const FlatMemory& memory = {});
+  // Moves the parameters into the flat buffer; whoever holds them goes on as before. Kernels find
+  // in `sink` where their gradients belong; it must outlive this object.
+  FlatParameters(const std::vector<torch::Tensor>& parameters, GradientSink& sink,
+                 const FlatMemory& memory = {});
   ~FlatParameters();
   FlatParameters(const FlatParameters&) = delete;
   FlatParameters& operator=(const FlatParameters&) = delete;
@@ -48,7 +49,7 @@ class FlatParameters {
   std::span<float> gradient_span() { return as_span(gradients_); }
 
   // Makes the gradients ready for a step: zeroes them, but for those that kernels of ours will
-  // replace. To be called after the same function of model/gradient_sink.h.
+  // replace. To be called after the same function of the sink.
   void begin_step();
   // To be called before gradients of a parameter are reduced: those of a parameter that no kernel
   // has replaced in this step, though it did so in the last one, become zero.
@@ -60,6 +61,7 @@ class FlatParameters {
     return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};
   }
 
+  GradientSink& sink_;
   std::vector<Slot> slots_;
   torch::Tensor values_;
   torch::Tensor gradients_;

@@ -50,7 +50,7 @@ void* from_system(size_t bytes) {
 
 class Pools final : public c10::Allocator {
  public:
-  c10::DataPtr allocate(size_t asked) const override {
+  c10::DataPtr allocate(size_t asked) override {
     if (asked == 0) return {nullptr, c10::Device(c10::DeviceType::CPU)};
     refuse_above_limit(static_cast<int64_t>(asked));
     const size_t bytes = rounded(asked + sizeof(Header));
@@ -68,6 +68,9 @@ class Pools final : public c10::Allocator {
     return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, size_t count) const override {
+    default_copy_data(to, from, count);
+  }
 
   MemoryUse use() const {
     const std::lock_guard lock(mutex_);

@@ -4,10 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "model/gradient_sink.h"
-#include "model/program.h"
-#include "model/random_ops.h"
-#include "run/captures.h"
+#include "run/cut_program.h"
 #include "run/op_memory.h"
 
 namespace renkei::run {
@@ -20,60 +17,64 @@ struct OpCost {
 // Gradients of parameters go to memory of our own for as long as this exists, as in training.
 class Gradients {
  public:
-  explicit Gradients(const std::vector<torch::Tensor>& tensors) {
+  Gradients(const std::vector<torch::Tensor>& tensors, GradientSink& sink) : sink_(sink) {
     for (const torch::Tensor& tensor : tensors) {
       if (!tensor.requires_grad()) continue;
       parameters_.push_back(tensor);
       memory_.push_back(torch::zeros_like(tensor, torch::TensorOptions().requires_grad(false)));
       parameters_.back().mutable_grad() = memory_.back();
-      model::GradientSink::of_this_thread().add(tensor, memory_.back().data_ptr<float>());
+      sink_.add(tensor, memory_.back().data_ptr<float>());
     }
   }
   ~Gradients() {
     for (torch::Tensor& parameter : parameters_) {
       parameter.mutable_grad().reset();
-      model::GradientSink::of_this_thread().remove(parameter);
+      sink_.remove(parameter);
     }
   }
 
  private:
+  GradientSink& sink_;
   std::vector<torch::Tensor> parameters_, memory_;
 };
 
 class Measurement {
  public:
-  Measurement(const model::Capture& capture, const OpCostOptions& options)
-      : capture_(capture), options_(options), values_(capture.graph.values.size()) {
-    for (const int input : capture.graph.inputs) {
-      const graph::Value& value = capture.graph.values[static_cast<size_t>(input)];
+  Measurement(const CutProgram& program, const std::vector<torch::Tensor>& state, int64_t samples,
+              const OpCostOptions& options)
+      : program_(program),
+        state_(state),
+        samples_(samples),
+        options_(options),
+        values_(program.graph().values.size()) {
+    context_.winograd = options.compute.winograd;
+    context_.dense = options.compute.dense;
+    context_.sink.direct = options.compute.direct_gradients;
+    for (const int input : program.graph().inputs)
       values_[static_cast<size_t>(input)] =
-          torch::zeros(value.shape, *capture.values[static_cast<size_t>(input)]
-                                         ->type()
-                                         ->expect<c10::TensorType>()
-                                         ->scalarType());
-    }
+          torch::zeros(program.shape(input, samples), program.dtype(input));
     // The last user of a value is the last who needs it.
     last_use_.resize(values_.size(), -1);
-    for (size_t op = 0; op < capture.graph.ops.size(); ++op)
-      for (const int input : capture.graph.ops[op].inputs)
+    for (size_t op = 0; op < program.graph().ops.size(); ++op)
+      for (const int input : program.graph().ops[op].inputs)
         last_use_[static_cast<size_t>(input)] = static_cast<int>(op);
   }
 
+  ExecutionContext& context() { return context_; }
+
   OpCost measure(int op, OpMemory* memory = nullptr) {
-    const graph::Op& known = capture_.graph.ops[static_cast<size_t>(op)];
-    const model::Program program(capture_, {op}, known.outputs);
+    const graph::Op& known = program_.graph().ops[static_cast<size_t>(op)];
+    const Executor executor = program_.executor({op}, known.outputs);
     std::vector<torch::Tensor> state;
-    for (const int p : program.parameters()) {
-      const torch::Tensor& tensor = capture_.parameters[static_cast<size_t>(p)];
+    for (const torch::Tensor& tensor : tensors_at(state_, executor.state()))
       state.push_back(tensor.requires_grad() ? tensor : tensor.clone());
-    }
-    const Gradients gradients(state);
-    if (memory) memory->measure(op, program, inputs_of(program), state);
+    const Gradients gradients(state, context_.sink);
+    if (memory) memory->measure(op, executor, inputs_of(executor), state);
     OpCost cost;
     std::vector<torch::Tensor> outputs;
     for (int i = 0; i <= options_.repetitions; ++i) {  // the first makes kernels and memory ready
       outputs.clear();
-      OpCost once = run_once(program, state, outputs);
+      OpCost once = run_once(executor, state, outputs);
       if (i == 0) continue;
       cost.forward = std::min(cost.forward, once.forward);
       cost.backward_input = std::min(cost.backward_input, once.backward_input);
@@ -87,23 +88,22 @@ class Measurement {
   }
 
  private:
-  std::vector<torch::Tensor> inputs_of(const model::Program& program) const {
+  std::vector<torch::Tensor> inputs_of(const Executor& executor) const {
     std::vector<torch::Tensor> inputs;
-    for (const int input : program.inputs()) {
+    for (const int input : program_.inputs_of(executor)) {
       const auto i = static_cast<size_t>(input);
       torch::Tensor leaf = values_[i].detach();
-      inputs.push_back(leaf.requires_grad_(capture_.graph.values[i].gradient));
+      inputs.push_back(leaf.requires_grad_(program_.graph().values[i].gradient));
     }
     return inputs;
   }
 
-  OpCost run_once(const model::Program& program, const std::vector<torch::Tensor>& state,
+  OpCost run_once(const Executor& executor, const std::vector<torch::Tensor>& state,
                   std::vector<torch::Tensor>& outputs) {
-    const std::vector<torch::Tensor> inputs = inputs_of(program);
-    const model::KeyedRandom random({});
+    const std::vector<torch::Tensor> inputs = inputs_of(executor);
     OpCost cost;
     double begin = now_seconds();
-    outputs = program.run(inputs, state);
+    outputs = executor.run(inputs, state, samples_, context_);
     cost.forward = now_seconds() - begin;
 
     std::vector<torch::Tensor> roots, seeds;
@@ -114,20 +114,24 @@ class Measurement {
       }
     cost.backward_input = cost.backward_weight = 0;
     if (roots.empty()) return cost;
-    model::GradientSink::of_this_thread().begin_step();
-    model::DeferredGradients put_off;
+    context_.sink.begin_step();
+    DeferredGradients put_off;
+    context_.deferred = &put_off;
     begin = now_seconds();
     torch::autograd::backward(roots, seeds);
     cost.backward_input = now_seconds() - begin;
-    put_off.stop();
+    context_.deferred = nullptr;
     begin = now_seconds();
     put_off.run();
     cost.backward_weight = now_seconds() - begin;
     return cost;
   }
 
-  const model::Capture& capture_;
+  const CutProgram& program_;
+  const std::vector<torch::Tensor>& state_;
+  int64_t samples_;
   const OpCostOptions& options_;
+  ExecutionContext context_;
   std::vector<torch::Tensor> values_;
   std::vector<int> last_use_;
 };
@@ -141,18 +145,16 @@ double fixed_part(double less, double more, double few, double many) {
 
 }  // namespace
 
-graph::Graph measured_graph(model::Network& network, model::Objective objective,
-                            const data::Dataset& data, const OpCostOptions& options) {
+graph::Graph measured_graph(const BoundProgram& training, const OpCostOptions& options) {
   const int64_t many = std::max<int64_t>(2, options.samples);
   const int64_t few = many > 3 ? many / 2 : many + 1;
-  model::Capture capture = capture_training(network, objective, data, many);
-  const model::Capture other = capture_training(network, objective, data, few);
-  find_batch_dimensions(capture, other);
-  const auto ops = static_cast<int64_t>(capture.graph.ops.size());
+  const CutProgram program(training.program, many);
+  const auto ops = static_cast<int64_t>(program.graph().ops.size());
 
-  OpMemory memory(capture);
-  Measurement first(capture, options), second(other, options);
-  graph::Graph graph = capture.graph;
+  Measurement first(program, training.state, many, options),
+      second(program, training.state, few, options);
+  OpMemory memory(program, many, first.context());
+  graph::Graph graph = program.graph();
   for (int op = 0; op < ops; ++op) {
     const OpCost a = first.measure(op, &memory), b = second.measure(op);
     graph::Op& known = graph.ops[static_cast<size_t>(op)];
@@ -174,16 +176,6 @@ graph::Graph measured_graph(model::Network& network, model::Objective objective,
   memory.write_to(graph.ops);
   check_and_sort(graph, graph.name);
   return graph;
-}
-
-graph::Graph estimated_graph(model::Network& network, model::Objective objective,
-                             const data::Dataset& data, int64_t samples) {
-  model::Capture capture = capture_training(network, objective, data, samples);
-  find_batch_dimensions(capture, capture_training(network, objective, data, samples + 1));
-  capture.graph.estimated = true;
-  // Views cost a call.
-  for (graph::Op& op : capture.graph.ops) op.traffic_bytes = std::max(op.traffic_bytes, 1.0);
-  return capture.graph;
 }
 
 }  // namespace renkei::run

@@ -7,8 +7,6 @@
 #include <numeric>
 #include <set>
 
-#include "model/gradient_sink.h"
-#include "model/random_ops.h"
 #include "run/memory.h"
 
 namespace renkei::run {
@@ -65,8 +63,12 @@ class OpMemory::Watch {
   std::set<const void*> seen_;
 };
 
-OpMemory::OpMemory(const model::Capture& capture)
-    : capture_(capture), root_(capture.graph.values.size()), peaks_(capture.graph.ops.size()) {
+OpMemory::OpMemory(const CutProgram& program, int64_t samples, ExecutionContext& context)
+    : program_(program),
+      samples_(samples),
+      context_(context),
+      root_(program.graph().values.size()),
+      peaks_(program.graph().ops.size()) {
   std::iota(root_.begin(), root_.end(), 0);
   for (Kept* kept : {&saved_, &deferred_}) {
     kept->roots.resize(root_.size());
@@ -74,32 +76,33 @@ OpMemory::OpMemory(const model::Capture& capture)
   }
 }
 
-void OpMemory::find_views(const model::Program& program, const Tensors& inputs,
+void OpMemory::find_views(graph::OpIndex op, const Executor& executor, const Tensors& inputs,
                           const Tensors& state, const Tensors& outputs) {
   std::map<const void*, graph::ValueIndex> owner;
   for (const torch::Tensor& tensor : state) owner.emplace(storage_of(tensor), -1);
+  const auto taken = program_.inputs_of(executor);
+  const auto& made = program_.graph().ops[static_cast<size_t>(op)].outputs;
   for (size_t i = 0; i < inputs.size(); ++i)
-    owner.emplace(storage_of(inputs[i]), root_[static_cast<size_t>(program.inputs()[i])]);
+    owner.emplace(storage_of(inputs[i]), root_[static_cast<size_t>(taken[i])]);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const graph::ValueIndex value = program.outputs()[i];
+    const graph::ValueIndex value = made[i];
     root_[static_cast<size_t>(value)] = owner.emplace(storage_of(outputs[i]), value).first->second;
   }
 }
 
-void OpMemory::measure(graph::OpIndex op, const model::Program& program, const Tensors& inputs,
+void OpMemory::measure(graph::OpIndex op, const Executor& executor, const Tensors& inputs,
                        const Tensors& state) {
-  const model::KeyedRandom random({});
   Peaks& peaks = peaks_[static_cast<size_t>(op)];
   const int64_t before = memory_use().live;
   Tensors lent = lend(inputs);
   const int64_t with_inputs = memory_use().live;
   reset_peak_memory();
-  Tensors outputs = program.run(lent, state);
+  Tensors outputs = executor.run(lent, state, samples_, context_);
   peaks.forward = memory_use().peak - with_inputs;
-  find_views(program, lent, state, outputs);
+  find_views(op, executor, lent, state, outputs);
   Watch watch(root_);
-  watch.add(program.inputs(), lent);
-  watch.add(program.outputs(), outputs);
+  watch.add(program_.inputs_of(executor), lent);
+  watch.add(program_.graph().ops[static_cast<size_t>(op)].outputs, outputs);
 
   // Of the outputs only autograd's history stays.
   std::vector<torch::autograd::Edge> edges;
@@ -120,10 +123,11 @@ void OpMemory::measure(graph::OpIndex op, const model::Program& program, const T
   reset_peak_memory();
   Tensors seeds;
   for (size_t i = 0; i < edges.size(); ++i) seeds.push_back(torch::ones(shapes[i], options[i]));
-  model::GradientSink::of_this_thread().begin_step();
-  model::DeferredGradients put_off;
+  context_.sink.begin_step();
+  DeferredGradients put_off;
+  context_.deferred = &put_off;
   torch::autograd::Engine::get_default_engine().execute(edges, seeds, false, false, true);
-  put_off.stop();
+  context_.deferred = nullptr;
   peaks.backward = memory_use().peak - held;
   seeds.clear();
   edges.clear();
@@ -135,9 +139,9 @@ void OpMemory::measure(graph::OpIndex op, const model::Program& program, const T
 
 int64_t OpMemory::Kept::of(const OpMemory& memory, size_t op) const {
   int64_t bytes = inside[op];
-  for (const graph::ValueIndex value : memory.capture_.graph.ops[op].outputs)
+  for (const graph::ValueIndex value : memory.program_.graph().ops[op].outputs)
     if (memory.root_[static_cast<size_t>(value)] == value && roots[static_cast<size_t>(value)])
-      bytes += memory.capture_.graph.values[static_cast<size_t>(value)].bytes;
+      bytes += memory.program_.graph().values[static_cast<size_t>(value)].bytes;
   return bytes;
 }
 
@@ -157,7 +161,7 @@ void OpMemory::write_to(std::vector<graph::Op>& ops) const {
     }
     int64_t forward = std::max<int64_t>(0, peaks_[i].forward - op.saved_bytes);
     for (const graph::ValueIndex root : passing)
-      forward += capture_.graph.values[static_cast<size_t>(root)].bytes;
+      forward += program_.graph().values[static_cast<size_t>(root)].bytes;
     op.workspace_bytes = std::max(forward, peaks_[i].backward);
   }
 }

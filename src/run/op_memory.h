@@ -9,19 +9,18 @@
 
 #include <vector>
 
-#include "model/capture.h"
-#include "model/program.h"
+#include "run/cut_program.h"
 
 namespace renkei::run {
 
 class OpMemory {
  public:
-  explicit OpMemory(const model::Capture& capture);
+  OpMemory(const CutProgram& program, int64_t samples, ExecutionContext& context);
 
   // Runs an op; in the order of the graph, as the views among its inputs must be known. The
-  // inputs are leaves, and with `state` those of its program; gradients of parameters must have a
+  // inputs are leaves, and with `state` those of its executor; gradients of parameters must have a
   // place to go.
-  void measure(graph::OpIndex op, const model::Program& program,
+  void measure(graph::OpIndex op, const Executor& executor,
                const std::vector<torch::Tensor>& inputs, const std::vector<torch::Tensor>& state);
 
   // Into the ops, when all of them have been measured.
@@ -39,11 +38,13 @@ class OpMemory {
   };
   class Watch;
 
-  void find_views(const model::Program& program, const std::vector<torch::Tensor>& inputs,
-                  const std::vector<torch::Tensor>& state,
+  void find_views(graph::OpIndex op, const Executor& executor,
+                  const std::vector<torch::Tensor>& inputs, const std::vector<torch::Tensor>& state,
                   const std::vector<torch::Tensor>& outputs);
 
-  const model::Capture& capture_;
+  const CutProgram& program_;
+  int64_t samples_;
+  ExecutionContext& context_;
   // The value whose memory each value lies in: itself, or what it is a view of; -1: a parameter.
   std::vector<graph::ValueIndex> root_;
   Kept saved_, deferred_;

@@ -79,7 +79,7 @@ class ParameterUpdater {
   struct Bucket;
   struct Hook;
   struct Watched {
-    std::shared_ptr<torch::autograd::Node> accumulator;  // of a parameter's gradient
+    c10::intrusive_ptr<torch::autograd::Node> accumulator;  // of a parameter's gradient
     uintptr_t hook;
   };
 

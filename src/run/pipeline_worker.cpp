@@ -1,9 +1,10 @@
 #include "run/pipeline_worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
-#include "model/random_ops.h"
 #include "optim/loss_scale.h"
 #include "run/buffers.h"
 
@@ -44,7 +45,7 @@ void PipelineWorker::begin_step(const StepPosition& position, double learning_ra
   global_samples_ = lanes_.sampler().batch(position.step_in_epoch).size();
   loss_sum_ = 0;
   next_receive_ = 0;
-  model::GradientSink::of_this_thread().begin_step();
+  context_.sink.begin_step();
   for (Stage& stage : stages_) {
     if (stage.group.flat) stage.group.flat->begin_step();
     for (int m = 0; m < lanes_.micro_batches(); ++m)
@@ -116,31 +117,28 @@ void PipelineWorker::start_update(Group& group) {
 
 // --- computing ---
 
-std::vector<torch::Tensor> PipelineWorker::state_for(const model::Program& program,
+std::vector<torch::Tensor> PipelineWorker::state_for(const Executor& executor,
+                                                     const std::vector<torch::Tensor>& state,
                                                      bool copy_buffers) const {
-  std::vector<torch::Tensor> tensors;
-  for (const int p : program.parameters()) {
-    const torch::Tensor& tensor = state_[static_cast<size_t>(p)];
-    const bool copy = copy_buffers && static_cast<size_t>(p) >= parameters_;
-    tensors.push_back(copy ? tensor.clone() : tensor);
-  }
+  std::vector<torch::Tensor> tensors = tensors_at(state, executor.state());
+  if (copy_buffers)
+    for (torch::Tensor& tensor : tensors)
+      if (!tensor.requires_grad()) tensor = tensor.clone();
   return tensors;
 }
 
-std::vector<torch::Tensor> PipelineWorker::compute(Stage& stage, const model::Program& program,
-                                                   MicroBatch& micro,
-                                                   const RecordedNetwork& network,
+std::vector<torch::Tensor> PipelineWorker::compute(Stage& stage, const Executor& executor,
+                                                   MicroBatch& micro, const StagedProgram& network,
                                                    bool with_gradients, bool again) {
   const torch::AutoGradMode gradients(with_gradients);
   std::vector<torch::Tensor> inputs;
-  for (const int value : program.inputs()) {
-    const graph::Value& known = network.graph.values[static_cast<size_t>(value)];
-    if (std::ranges::count(network.graph.inputs, value) > 0) {
-      inputs.push_back(known.name == "input" ? micro.batch.input : micro.batch.target);
+  for (const int value : network.cut.inputs_of(executor)) {
+    if (const std::string_view name = network.cut.input_name(value); !name.empty()) {
+      inputs.push_back(name == "target" ? micro.batch.target : micro.batch.input);
       continue;
     }
     const torch::Tensor& received = micro.received.at(value);
-    if (!with_gradients || !known.gradient) {
+    if (!with_gradients || !network.cut.graph().values[static_cast<size_t>(value)].gradient) {
       inputs.push_back(received);
       continue;
     }
@@ -152,21 +150,21 @@ std::vector<torch::Tensor> PipelineWorker::compute(Stage& stage, const model::Pr
     micro.inner[value] = std::move(inner);
   }
   const auto number = static_cast<int64_t>(&micro - stage.micro_batches.data());
-  const model::KeyedRandom random(
-      {.seed = options_.seed,
-       .step = position_.step,
-       .micro_batch = stage.replica * int64_t{lanes_.micro_batches()} + number});
-  return program.run(inputs, state_for(program, again));
+  context_.random = {.seed = options_.seed,
+                     .step = position_.step,
+                     .micro_batch = stage.replica * int64_t{lanes_.micro_batches()} + number};
+  const auto& state = &network == &training_ ? state_ : job_.model.evaluation->state;
+  return executor.run(inputs, state_for(executor, state, again), micro.samples, context_);
 }
 
 void PipelineWorker::forward(const Task& task) {
   Stage& here = stage(task.stage);
   MicroBatch& micro = micro_batch(task);
   if (micro.samples == 0) return;
-  const model::Program& program = here.programs.at(micro.samples);
-  micro.made = compute(here, program, micro, training_, !here.recompute, false);
+  const auto& values = training_.stages[static_cast<size_t>(here.number)];
+  micro.made = compute(here, *here.training, micro, training_, !here.recompute, false);
   for (size_t i = 0; i < micro.made.size(); ++i)
-    if (program.outputs()[i] == training_.graph.outputs[0])
+    if (values.made[i] == training_.cut.graph().outputs[0])
       loss_sum_ += micro.made[i].item<double>();
 }
 
@@ -177,15 +175,14 @@ void PipelineWorker::backward(const Task& task) {
   const bool whole = task.kind == TaskKind::backward;
   if (last && whole && job_.plan.chunks == 1 && here.group.updater) start_update(here.group);
   if (micro.samples == 0) return;
-  const model::Program& program = here.programs.at(micro.samples);
   const auto& values = training_.stages[static_cast<size_t>(here.number)];
-  if (here.recompute) micro.made = compute(here, program, micro, training_, true, true);
+  if (here.recompute) micro.made = compute(here, *here.training, micro, training_, true, true);
 
   std::vector<torch::Tensor> roots, seeds;
   for (size_t i = 0; i < micro.made.size(); ++i) {
     if (!micro.made[i].requires_grad()) continue;
-    const int value = program.outputs()[i];
-    if (value == training_.graph.outputs[0]) {
+    const int value = values.made[i];
+    if (value == training_.cut.graph().outputs[0]) {
       const double scale = optim::LossScale(options_.update.loss_scale).scale();
       roots.push_back(micro.made[i]);
       seeds.push_back(
@@ -200,12 +197,13 @@ void PipelineWorker::backward(const Task& task) {
       roots.push_back(inner);
       seeds.push_back(found->second);
     }
-  if (!whole) micro.put_off = std::make_unique<model::DeferredGradients>();
+  if (!whole) micro.put_off = std::make_unique<DeferredGradients>();
+  context_.deferred = micro.put_off.get();
   if (!roots.empty()) torch::autograd::backward(roots, seeds);
-  if (micro.put_off) micro.put_off->stop();
+  context_.deferred = nullptr;
 
   for (const int value : values.incoming) {
-    if (!training_.graph.values[static_cast<size_t>(value)].gradient) continue;
+    if (!training_.cut.graph().values[static_cast<size_t>(value)].gradient) continue;
     torch::Tensor gradient;
     if (const auto leaf = micro.leaves.find(value); leaf != micro.leaves.end())
       gradient = leaf->second.grad();
@@ -299,12 +297,12 @@ Evaluation PipelineWorker::evaluate(const comm::Call& call) {
   std::array<double, 2> sums{};
   for (int64_t step = 0; step < lanes.sampler().steps_per_epoch(); ++step)
     for (Stage& stage : stages_) {
-      const auto& values = evaluation_.stages[static_cast<size_t>(stage.number)];
+      const auto& values = evaluation_->stages[static_cast<size_t>(stage.number)];
       MicroBatch& micro = stage.micro_batches.front();
       micro = {.samples = lanes.samples(step, 0, stage.lanes)};
       // All stages load, whether they use it or not: then all have finished with the same batch.
       micro.batch = loader.load(0, step, lanes.slices(step, 0, stage.lanes));
-      const StageLinks::End end{.network = evaluation_,
+      const StageLinks::End end{.network = *evaluation_,
                                 .lanes = lanes,
                                 .stage = stage.number,
                                 .mine = stage.lanes,
@@ -313,11 +311,10 @@ Evaluation PipelineWorker::evaluate(const comm::Call& call) {
       if (stage.number > 0)
         micro.received = links_.finish(links_.post(end, stage.number - 1), call);
       if (micro.samples > 0) {
-        micro.made =
-            compute(stage, stage.evaluation.at(micro.samples), micro, evaluation_, false, false);
+        micro.made = compute(stage, *stage.evaluation, micro, *evaluation_, false, false);
         for (size_t i = 0; i < values.made.size(); ++i)
-          for (size_t o = 0; o < evaluation_.graph.outputs.size(); ++o)
-            if (values.made[i] == evaluation_.graph.outputs[o])
+          for (size_t o = 0; o < evaluation_->cut.graph().outputs.size(); ++o)
+            if (values.made[i] == evaluation_->cut.graph().outputs[o])
               sums[o] += micro.made[i].item<double>();
       }
       if (stage.number + 1 < job_.plan.stages && micro.samples > 0)
@@ -328,7 +325,7 @@ Evaluation PipelineWorker::evaluate(const comm::Call& call) {
   job_.communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum, call);
   const auto samples = static_cast<double>(job_.held_out->count());
   Evaluation result{.loss = sums[0] / samples, .samples = job_.held_out->count()};
-  if (evaluation_.graph.outputs.size() > 1) result.accuracy = sums[1] / samples;
+  if (evaluation_->cut.graph().outputs.size() > 1) result.accuracy = sums[1] / samples;
   return result;
 }
 
@@ -347,7 +344,7 @@ std::string PipelineWorker::collect_parameters(const comm::Call& call) {
     state_[i].set_data(whole);
   }
   links_.outbox().wait(call);
-  if (world_.rank() == 0) checksum = checksum_of(job_.network.parameters());
+  if (world_.rank() == 0) checksum = checksum_of(job_.model.trained());
   job_.communicator.broadcast(
       comm::Buffer(std::span(reinterpret_cast<std::byte*>(checksum.data()), checksum.size())), 0,
       call);

@@ -1,6 +1,6 @@
 // A rank that holds some stages of the network.
 //
-// Each stage is a part of the recorded network (model/program.h). Values cross to the next stage as
+// Each stage is a part of the program (run/cut_program.h). Values cross to the next stage as
 // they are, their gradients come back; where a value is used by several stages, those in between
 // pass it on, and its gradients add up on the way back in the order in which one process would add
 // them: from the last use to the first.
@@ -20,8 +20,6 @@
 #include <set>
 
 #include "comm/sub_transport.h"
-#include "model/gradient_sink.h"
-#include "model/program.h"
 #include "plan/stage_values.h"
 #include "run/batch_loader.h"
 #include "run/flat_parameters.h"
@@ -37,7 +35,6 @@ class PipelineWorker : public Worker {
   // All ranks together; the stages begin with the parameters of rank 0. Parameters of other stages
   // leave the memory of this rank.
   PipelineWorker(const TrainJob& job, const TrainOptions& options);
-  ~PipelineWorker() override;
 
   void begin_step(const StepPosition& position, double learning_rate) override;
   void execute(const schedule::Task& task) override;
@@ -67,7 +64,7 @@ class PipelineWorker : public Worker {
     std::vector<torch::Tensor> made;         // values for the stage behind
     std::map<int, torch::Tensor> gradients;  // of values, from the stage behind
     std::map<int, torch::Tensor> input_gradients;  // for the stage before
-    std::unique_ptr<model::DeferredGradients> put_off;
+    std::unique_ptr<DeferredGradients> put_off;
   };
   struct Stage {
     int number = 0;
@@ -75,29 +72,27 @@ class PipelineWorker : public Worker {
     int replica = 0;
     LaneRange lanes;
     bool recompute = false;
-    std::map<int64_t, model::Program> programs, evaluation;  // by samples
-    std::vector<int> buffers;                                // in state_
+    std::optional<Executor> training, evaluation;
+    std::vector<int> buffers;  // in state_
     Group group;
     std::vector<MicroBatch> micro_batches;
   };
 
   void check_options() const;
-  std::set<int64_t> sizes_of(const Lanes& lanes) const;
-  void record(RecordedNetwork& network, std::map<int64_t, model::Program> Stage::*into,
-              const std::set<int64_t>& sizes,
-              const std::function<model::Capture(int64_t samples)>& capture,
-              const std::function<std::vector<int>(const model::Capture&)>& stages_of);
-  void record_network();
+  void cut_network();
   std::vector<std::vector<int>> stages_of_parameters() const;
+  std::vector<std::vector<int>> stages_in_evaluation(
+      const std::vector<std::vector<int>>& stages_of) const;
   void divide_parameters(const std::vector<std::vector<int>>& stages_of);
   void open_group(Group& group, int channel, bool overlap);
 
   Stage& stage(int number);
   MicroBatch& micro_batch(const schedule::Task& task);
-  std::vector<torch::Tensor> state_for(const model::Program& program, bool copy_buffers) const;
-  std::vector<torch::Tensor> compute(Stage& stage, const model::Program& program, MicroBatch& micro,
-                                     const RecordedNetwork& network, bool with_gradients,
-                                     bool again);
+  std::vector<torch::Tensor> state_for(const Executor& executor,
+                                       const std::vector<torch::Tensor>& state,
+                                       bool copy_buffers) const;
+  std::vector<torch::Tensor> compute(Stage& stage, const Executor& executor, MicroBatch& micro,
+                                     const StagedProgram& network, bool with_gradients, bool again);
   void forward(const schedule::Task& task);
   void backward(const schedule::Task& task);
   void start_update(Group& group);
@@ -112,13 +107,14 @@ class PipelineWorker : public Worker {
   TrainJob job_;
   TrainOptions options_;
   comm::Transport& world_;
+  ExecutionContext context_;
   Lanes lanes_;
   std::optional<Lanes> evaluation_lanes_;
-  std::vector<torch::Tensor> state_;          // parameters, then buffers, of the whole network
+  std::vector<torch::Tensor> state_;          // of the whole network
   std::vector<std::vector<int64_t>> shapes_;  // of these, also where this rank has them not
-  size_t parameters_ = 0;                     // of these
   std::vector<std::vector<int>> holders_;     // the ranks that have each
-  RecordedNetwork training_, evaluation_;
+  StagedProgram training_;
+  std::optional<StagedProgram> evaluation_;
   std::vector<Stage> stages_;  // of this rank
   std::vector<Group> tied_;
   std::unique_ptr<BatchLoader> loader_;

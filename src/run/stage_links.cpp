@@ -61,8 +61,8 @@ void StageLinks::send(const End& from, int to_stage, const Values& values) {
   const auto others = overlaps(from, to_stage, /*sends=*/true);
   for (const graph::ValueIndex value : from.values(to_stage)) {
     const auto v = static_cast<size_t>(value);
-    if (!forward && !from.network.graph.values[v].gradient) continue;
-    const int dimension = from.network.batch_dimension[v];
+    if (!forward && !from.network.cut.graph().values[v].gradient) continue;
+    const int dimension = from.network.cut.batch_dimension(value);
     for (const Overlap& other : others)
       if (dimension >= 0 || other.first)
         outbox_.send(other.rank,
@@ -79,10 +79,10 @@ StageLinks::Incoming StageLinks::post(const End& to, int from_stage) {
   const auto others = overlaps(to, from_stage, /*sends=*/false);
   for (const graph::ValueIndex value : to.values(from_stage)) {
     const auto v = static_cast<size_t>(value);
-    if (!forward && !to.network.graph.values[v].gradient) continue;
-    const int dimension = to.network.batch_dimension[v];
-    const torch::Tensor whole =
-        torch::empty(to.network.shapes.at(samples)[v], torch::TensorOptions(to.network.dtypes[v]));
+    if (!forward && !to.network.cut.graph().values[v].gradient) continue;
+    const int dimension = to.network.cut.batch_dimension(value);
+    const torch::Tensor whole = torch::empty(to.network.cut.shape(value, samples),
+                                             torch::TensorOptions(to.network.cut.dtype(value)));
     for (const Overlap& other : others) {
       if (dimension < 0 && !other.first) continue;
       Incoming::Piece piece{.place = part_of(whole, dimension, samples, other.offset, other.count)};
@@ -106,17 +106,17 @@ StageLinks::Values StageLinks::finish(Incoming incoming, const comm::Call& call)
   return std::move(incoming.values_);
 }
 
-void check_links(const RecordedNetwork& network, const plan::Plan& plan) {
+void check_links(const StagedProgram& network, const plan::Plan& plan) {
   for (size_t s = 0; s + 1 < plan.stage_list.size(); ++s) {
     if (plan.stage_list[s].ranks.size() == plan.stage_list[s + 1].ranks.size()) continue;
     for (const graph::ValueIndex value : network.stages[s].outgoing) {
       const auto v = static_cast<size_t>(value);
-      if (network.graph.values[v].gradient && network.batch_dimension[v] < 0)
+      if (network.cut.graph().values[v].gradient && network.cut.batch_dimension(value) < 0)
         throw Error(
             ErrorCode::data,
             fmt::format("the plan: a value of shape {} without a batch crosses from stage "
                         "{} to {}, which have {} and {} replicas",
-                        fmt::join(network.graph.values[v].shape, " × "), s, s + 1,
+                        fmt::join(network.cut.graph().values[v].shape, " × "), s, s + 1,
                         plan.stage_list[s].ranks.size(), plan.stage_list[s + 1].ranks.size()),
             "give both stages as many ranks, or cut elsewhere");
     }

@@ -10,18 +10,16 @@
 #include <vector>
 
 #include "plan/stage_values.h"
+#include "run/cut_program.h"
 #include "run/lanes.h"
 #include "run/outbox.h"
 
 namespace renkei::run {
 
-// The recorded network, in training or in evaluation, as far as other ranks are concerned.
-struct RecordedNetwork {
-  graph::Graph graph;
+// A network in stages, in training or in evaluation.
+struct StagedProgram {
+  CutProgram cut;
   std::vector<plan::StageValues> stages;
-  std::vector<torch::ScalarType> dtypes;                        // of each value
-  std::vector<int> batch_dimension;                             // of each value; -1: it has none
-  std::map<int64_t, std::vector<std::vector<int64_t>>> shapes;  // by samples, of each value
 };
 
 class StageLinks {
@@ -31,7 +29,7 @@ class StageLinks {
 
   // One end of a transfer, on this rank.
   struct End {
-    const RecordedNetwork& network;
+    const StagedProgram& network;
     const Lanes& lanes;
     int stage;
     LaneRange mine;
@@ -79,6 +77,6 @@ class StageLinks {
 
 // Gradients of a value without a batch can't be told apart by samples: a data Error where stages
 // with different numbers of replicas would exchange some.
-void check_links(const RecordedNetwork& network, const plan::Plan& plan);
+void check_links(const StagedProgram& network, const plan::Plan& plan);
 
 }  // namespace renkei::run

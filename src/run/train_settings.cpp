@@ -36,17 +36,10 @@ void declare_settings(Settings& settings) {
                     .low = 1,
                     .high = 1e18,
                     .flag = "--device-memory"});
-  settings.declare({.name = "train.loss",
-                    .kind = SettingKind::choice,
-                    .default_value = "auto",
-                    .help = "what is minimised; by itself what fits the data; model: what a "
-                            "TorchScript file returns; label_smoothing: cross entropy, smoothed by "
-                            "0.1",
-                    .choices = {"auto", "cross_entropy", "label_smoothing", "mse", "model"}});
   settings.declare({.name = "train.save",
                     .kind = SettingKind::boolean,
                     .default_value = "false",
-                    .help = "write the weights to final.pt in the run directory at the end"});
+                    .help = "write the weights to model.safetensors in the run directory at the end"});
   settings.declare({.name = "train.epochs",
                     .kind = SettingKind::integer,
                     .default_value = "1",
@@ -79,10 +72,10 @@ void declare_settings(Settings& settings) {
 
 namespace {
 
-model::BatchNormMode batch_norm_mode(const std::string& name) {
-  if (name == "synchronised") return model::BatchNormMode::synchronised;
-  if (name == "last") return model::BatchNormMode::last;
-  return model::BatchNormMode::rank;
+BatchNormMode batch_norm_mode(const std::string& name) {
+  if (name == "synchronised") return BatchNormMode::synchronised;
+  if (name == "last") return BatchNormMode::last;
+  return BatchNormMode::rank;
 }
 
 }  // namespace
@@ -102,6 +95,7 @@ TrainOptions train_options(const Settings& settings) {
                      .loss_scale = optim::loss_scale_options(settings),
                      .vectors_decay = optim::vectors_decay(settings)},
           .batch_norm = batch_norm_mode(settings.text("train.batch_norm")),
+          .compute = compute_options(settings),
           .loader = data::loader_options(settings, 0),
           .device_memory = settings.size_unless_auto("train.device_memory").value_or(0),
           .timeout_seconds = timeout,

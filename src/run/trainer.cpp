@@ -28,6 +28,13 @@ std::unique_ptr<Worker> make_worker(const TrainJob& job, const TrainOptions& opt
 
 }  // namespace
 
+ExecutionContext make_context(const TrainOptions& options) {
+  ExecutionContext context{.winograd = options.compute.winograd, .dense = options.compute.dense};
+  context.sink.direct = options.compute.direct_gradients;
+  context.batch_norm.mode = options.batch_norm;
+  return context;
+}
+
 TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& observer) {
   const auto call = [&](std::string_view operation, int64_t step = -1) {
     return comm::Call{
@@ -39,7 +46,7 @@ TrainResult train(const TrainJob& job, const TrainOptions& given, Observer& obse
                                .run = given.loader.run});
   const int64_t per_epoch = sampler.steps_per_epoch();
   const int64_t steps = given.steps.value_or(given.epochs * per_epoch);
-  TrainResult result{.parameters = model::count_parameters(job.network),
+  TrainResult result{.parameters = job.model.parameter_count(),
                      .steps = steps,
                      .epochs = (steps + per_epoch - 1) / per_epoch};
   TrainOptions options = given;

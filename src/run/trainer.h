@@ -12,10 +12,12 @@
 #include "comm/communicator.h"
 #include "data/dataset.h"
 #include "data/loader/loader.h"
-#include "model/batch_norm_policy.h"
-#include "model/network.h"
 #include "optim/learning_rate.h"
 #include "plan/plan.h"
+#include "run/batch_norm_policy.h"
+#include "run/compute_options.h"
+#include "run/execution_context.h"
+#include "run/model.h"
 #include "run/parameter_updater.h"
 #include "run/result.h"
 
@@ -27,7 +29,8 @@ struct TrainOptions {
   uint64_t seed = 1;
   optim::ScheduleOptions learning_rate;
   UpdateOptions update;
-  model::BatchNormMode batch_norm = model::BatchNormMode::rank;
+  BatchNormMode batch_norm = BatchNormMode::rank;
+  ComputeOptions compute;
   data::LoaderOptions loader;  // but for rank and epochs
   int64_t device_memory = 0;   // bytes that a rank may hold in training; 0: no limit
   double timeout_seconds = 300;
@@ -41,13 +44,15 @@ TrainOptions train_options(const Settings& settings);
 plan::BatchRequest batch_request(const Settings& settings);
 
 struct TrainJob {
-  model::Network& network;
-  model::Objective objective;
+  Model& model;
   const data::Dataset& train_data;
   const data::Dataset* held_out;  // null: no evaluation
   comm::Communicator& communicator;
   plan::Plan plan;
 };
+
+// What the operations of a rank begin with.
+ExecutionContext make_context(const TrainOptions& options);
 
 // Called by all ranks. Before the first step all of them have the parameters of rank 0.
 TrainResult train(const TrainJob& job, const TrainOptions& options, Observer& observer);

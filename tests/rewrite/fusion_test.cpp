@@ -68,6 +68,20 @@ TEST(InPlace, WhoReadTheValueBeforeStillReadsIt) {
   EXPECT_EQ(count(program, "aten.relu.default"), 1);
 }
 
+TEST(InPlace, OnAViewIsAnOperationOfItsOwnIfNobodyReadsTheImageLater) {
+  for (const bool is_read : {false, true}) {
+    Sketch net;
+    const ValueId pixels = net.global_pool(net.conv("conv", net.image(3, 32), 16));
+    const ValueId rows = net.flatten(pixels);
+    net.output(net.op("aten.dropout_.default",
+                      {{"self", Reference{rows}}, {"p", 0.5}, {"train", true}}, {net.batch, 16}));
+    if (is_read) net.output(net.unary("cos", pixels));
+    const auto program = rewrite(net.program, {}).program;
+    EXPECT_EQ(count(program, "aten.dropout.default"), is_read ? 0 : 1);
+    EXPECT_EQ(count(program, "renkei.to_plain.default"), is_read ? 1 : 0);
+  }
+}
+
 TEST(InPlace, ComesBackWhereNothingWasRewritten) {
   Sketch net;
   const ValueId x = net.unary("cos", net.image(3, 32));

@@ -2,15 +2,13 @@
 // its own, as processes would.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "base/error.h"
 #include "comm/thread_transport.h"
 #include "data/random_data.h"
 #include "data/synth_data.h"
-#include "model/layers.h"
-#include "model/lenet.h"
-#include "model/mlp.h"
+#include "networks/layers.h"
+#include "networks/mlp.h"
+#include "program/builder.h"
 #include "run/trainer.h"
 #include "tests/run/networks.h"
 
@@ -26,7 +24,7 @@ struct Outcome {
 struct Case {
   const data::Dataset& dataset;
   const data::Dataset* held_out = nullptr;
-  std::function<std::shared_ptr<model::Network>()> make_network;
+  std::function<networks::Network()> make_network;
   int64_t batch;
   TrainOptions options;
 };
@@ -34,21 +32,16 @@ struct Case {
 // Trains with so many ranks and micro-batches and returns what rank 0 has at the end.
 Outcome train_with(const Case& test, int ranks, int64_t micro_batches) {
   Outcome outcome;
-  std::mutex building;  // Torch's generator is shared by the threads
   comm::run_as_threads(ranks, [&](comm::Transport& transport) {
-    std::shared_ptr<model::Network> network;
-    {
-      const std::lock_guard lock(building);
-      // Each rank starts elsewhere: the broadcast has to bring them together.
-      torch::manual_seed(100 + transport.rank());
-      network = test.make_network();
-    }
+    // Each rank starts elsewhere: the broadcast has to bring them together.
+    Model model = make_model_for(test.make_network(),
+                                 test.dataset.classes() > 0 ? networks::Objective::classification
+                                                            : networks::Objective::regression,
+                                 test.dataset, 100 + static_cast<uint64_t>(transport.rank()));
     comm::Communicator communicator(transport, {});
     std::vector<double> losses;
     Losses observer(losses);
-    const TrainJob job{.network = *network,
-                       .objective = test.dataset.classes() > 0 ? model::Objective::classification
-                                                               : model::Objective::regression,
+    const TrainJob job{.model = model,
                        .train_data = test.dataset,
                        .held_out = test.held_out,
                        .communicator = communicator,
@@ -59,7 +52,7 @@ Outcome train_with(const Case& test, int ranks, int64_t micro_batches) {
     outcome.losses = losses;
     outcome.result = result;
     std::vector<torch::Tensor> flat;
-    for (const torch::Tensor& parameter : network->parameters())
+    for (const torch::Tensor& parameter : model.trained())
       flat.push_back(parameter.detach().flatten());
     outcome.parameters = torch::cat(flat);
   });
@@ -74,7 +67,7 @@ TEST(DataParallel, LeavesTheSameBitsAsOneProcessWithTheSameMicroBatches) {
   // 30 samples in batches of 8: the last batch of an epoch is smaller, so ranks differ in weight.
   const data::RandomData dataset({.sample_shape = {24}, .count = 30, .target_size = 24});
   const Case test{.dataset = dataset,
-                  .make_network = [] { return std::make_shared<model::Mlp>(24, 3); },
+                  .make_network = [] { return networks::make_mlp(24, 3); },
                   .batch = 8,
                   .options = {.epochs = 3,
                               .learning_rate = {.learning_rate = 0.1},
@@ -88,28 +81,24 @@ TEST(DataParallel, LeavesTheSameBitsAsOneProcessWithTheSameMicroBatches) {
   }
 }
 
-// A small network whose outputs depend on more than the sample at hand. (Dropout too would, but
-// draws from a generator that threads share: tests/cli has it with processes.)
-struct WithBatchNorm : model::Network {
-  WithBatchNorm()
-      : first(register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 16, 3)))),
-        first_bn(register_module("first_bn", torch::nn::BatchNorm2d(16))),
-        last(register_module("last", torch::nn::Linear(16, 10))) {}
-  torch::Tensor forward(torch::Tensor input) override {
-    input = model::layers::global_avg_pool(model::layers::conv_bn_relu(input, first, first_bn));
-    return model::layers::linear(input, last);
-  }
-  std::vector<int64_t> input_shape() const override { return {3, 12, 12}; }
-  int64_t outputs() const override { return 10; }
-
-  torch::nn::Conv2d first;
-  torch::nn::BatchNorm2d first_bn;
-  torch::nn::Linear last;
-};
+// A small network whose outputs depend on more than the sample at hand.
+networks::Network batch_norm_network() {
+  program::Builder builder("with_batch_norm");
+  program::ValueId value =
+      builder.input("input", program::DType::f32, {builder.batch(), 3, 12, 12});
+  value = networks::conv2d(builder, value, "first", {.out = 16, .kernel = 3});
+  value = builder.relu_(networks::batch_norm(builder, value, "first_bn"));
+  value = builder.flatten(builder.adaptive_avg_pool2d(value, 1), 1);
+  builder.output("output", networks::linear(builder, value, "last", {.out = 10}));
+  return {.training = builder.finish(),
+          .outputs = 10,
+          .input_shape = {3, 12, 12},
+          .random_sample = {.classes = 10}};
+}
 
 Case with_batch_norm(const data::Dataset& dataset) {
   return {.dataset = dataset,
-          .make_network = [] { return std::make_shared<WithBatchNorm>(); },
+          .make_network = batch_norm_network,
           .batch = 12,
           .options = {.epochs = 2, .learning_rate = {.learning_rate = 0.1}}};
 }
@@ -125,7 +114,7 @@ TEST(DataParallel, WithBatchNormEqualsOneProcessWithTheSameMicroBatches) {
 TEST(DataParallel, SynchronisedBatchNormEqualsOneProcessWithTheWholeBatch) {
   const data::RandomData dataset({.sample_shape = {3, 12, 12}, .count = 36, .classes = 10});
   Case test = with_batch_norm(dataset);
-  test.options.batch_norm = model::BatchNormMode::synchronised;
+  test.options.batch_norm = BatchNormMode::synchronised;
   const Outcome one = train_with(test, 1, 1);
   for (const int ranks : {2, 3}) {
     const Outcome many = train_with(test, ranks, 1);
@@ -133,7 +122,7 @@ TEST(DataParallel, SynchronisedBatchNormEqualsOneProcessWithTheWholeBatch) {
       EXPECT_NEAR(many.losses[step] / one.losses[step], 1, 1e-5) << "step " << step;
     EXPECT_LT(largest_relative_difference(many.parameters, one.parameters), 1e-4);
   }
-  test.options.batch_norm = model::BatchNormMode::rank;
+  test.options.batch_norm = BatchNormMode::rank;
   EXPECT_GT(largest_relative_difference(train_with(test, 2, 1).parameters, one.parameters), 1e-3);
 }
 
@@ -143,7 +132,7 @@ TEST(DataParallel, EveryOptimizerLeavesTheSameBitsAsOneProcess) {
                           optim::OptimizerKind::lamb, optim::OptimizerKind::rmsprop_warmup})
     for (const bool clip : {false, true}) {
       Case test{.dataset = dataset,
-                .make_network = [] { return std::make_shared<model::Mlp>(24, 3); },
+                .make_network = [] { return networks::make_mlp(24, 3); },
                 .batch = 8,
                 .options = {.epochs = 2, .learning_rate = {.learning_rate = 0.01}}};
       test.options.update.optimizer.kind = kind;
@@ -158,7 +147,7 @@ TEST(DataParallel, EveryOptimizerLeavesTheSameBitsAsOneProcess) {
 TEST(DataParallel, OverlapDoesNotChangeABit) {
   const data::RandomData dataset({.sample_shape = {64}, .count = 96, .target_size = 64});
   Case test{.dataset = dataset,
-            .make_network = [] { return std::make_shared<model::Mlp>(64, 6); },
+            .make_network = [] { return networks::make_mlp(64, 6); },
             .batch = 12,
             .options = {.steps = 20,
                         .learning_rate = {.learning_rate = 0.05},
@@ -172,7 +161,7 @@ TEST(DataParallel, OverlapDoesNotChangeABit) {
 TEST(DataParallel, EqualsOneProcessForAnyNumberOfRanks) {
   const data::RandomData dataset({.sample_shape = {64}, .count = 96, .target_size = 64});
   const Case test{.dataset = dataset,
-                  .make_network = [] { return std::make_shared<model::Mlp>(64, 4); },
+                  .make_network = [] { return networks::make_mlp(64, 4); },
                   .batch = 12,
                   .options = {.steps = 20,
                               .learning_rate = {.learning_rate = 0.05},
@@ -195,7 +184,7 @@ TEST(DataParallel, EvaluatesEverySampleOnceWhateverTheRanks) {
   const data::MemoryImages held_out = data::draw_synth_data({.first = 64, .images = 37});
   const Case test{.dataset = train_images,
                   .held_out = &held_out,
-                  .make_network = [] { return std::make_shared<model::LeNet>(10); },
+                  .make_network = test_case("lenet").make_network,
                   .batch = 12,
                   .options = {.epochs = 1, .learning_rate = {.learning_rate = 0.05}}};
   const Outcome one = train_with(test, 1, 1);
@@ -211,7 +200,7 @@ TEST(DataParallel, EvaluatesEverySampleOnceWhateverTheRanks) {
 TEST(DataParallel, StepTimesAddUpToTheStep) {
   const data::RandomData dataset({.sample_shape = {16}, .count = 32, .target_size = 16});
   const Case test{.dataset = dataset,
-                  .make_network = [] { return std::make_shared<model::Mlp>(16, 2); },
+                  .make_network = [] { return networks::make_mlp(16, 2); },
                   .batch = 8,
                   .options = {.epochs = 1}};
   const Outcome outcome = train_with(test, 2, 1);

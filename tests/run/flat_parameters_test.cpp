@@ -2,87 +2,109 @@
 
 #include <gtest/gtest.h>
 
-#include "model/compute_options.h"
-#include "model/gradient_sink.h"
-#include "model/lenet.h"
-#include "model/mlp.h"
+#include "data/random_data.h"
+#include "networks/mlp.h"
 #include "run/buffers.h"
+#include "run/executor.h"
+#include "tests/run/networks.h"
 
 namespace renkei::run {
 namespace {
 
+// A small network whose loss can be computed again and again.
+class SmallNetwork {
+ public:
+  SmallNetwork()
+      : data_({.sample_shape = {7}, .count = 3, .target_size = 7}),
+        model(make_model_for(networks::make_mlp(7, 2), networks::Objective::regression, data_)),
+        executor_(model.training.program, whole(model.training.program)) {
+    torch::manual_seed(1);
+    batch_ = {.input = torch::randn({3, 7}), .target = torch::randn({3, 7}), .samples = 3};
+  }
+
+  torch::Tensor loss() {
+    return executor_
+        .run(batch_inputs(model.training.program, executor_.inputs(), batch_),
+             tensors_at(model.training.state, executor_.state()), 3, context)
+        .at(0);
+  }
+
+ private:
+  data::RandomData data_;
+
+ public:
+  Model model;
+  ExecutionContext context;
+
+ private:
+  Executor executor_;
+  Batch batch_;
+};
+
 TEST(FlatParameters, TheNetworkComputesAsBefore) {
-  torch::manual_seed(1);
-  model::LeNet network(10);
-  const torch::Tensor input = torch::randn({2, 3, 32, 32});
-  const torch::Tensor before = network.forward(input);
-  FlatParameters flat(network);
-  EXPECT_TRUE(torch::equal(network.forward(input), before));
+  SmallNetwork network;
+  const torch::Tensor before = network.loss();
+  FlatParameters flat(network.model.trained(), network.context.sink);
+  EXPECT_TRUE(torch::equal(network.loss(), before));
 }
 
 TEST(FlatParameters, GradientsOfTwoBackwardsAddUpInTheFlatBuffer) {
-  torch::manual_seed(1);
-  model::Mlp network(7, 2);
-  FlatParameters flat(network);
-  const torch::Tensor input = torch::randn({3, 7});
-  network.forward(input).sum().backward();
+  SmallNetwork network;
+  FlatParameters flat(network.model.trained(), network.context.sink);
+  network.loss().backward();
   const torch::Tensor once = flat.gradients().clone();
   EXPECT_GT(once.abs().max().item<float>(), 0);
-  network.forward(input).sum().backward();
+  network.loss().backward();
   EXPECT_TRUE(torch::allclose(flat.gradients(), once * 2));
-  model::GradientSink::of_this_thread().begin_step();
+  network.context.sink.begin_step();
   flat.begin_step();
-  network.forward(input).sum().backward();
+  network.loss().backward();
   EXPECT_TRUE(torch::equal(flat.gradients(), once));
 }
 
 TEST(FlatParameters, GradientsOfAStepWithoutBackwardAreZero) {
   for (const bool direct : {true, false}) {
-    model::compute_options().direct_gradients = direct;
-    model::Mlp network(7, 2);
-    FlatParameters flat(network);
-    network.forward(torch::randn({3, 7})).sum().backward();
+    SmallNetwork network;
+    network.context.sink.direct = direct;
+    FlatParameters flat(network.model.trained(), network.context.sink);
+    network.loss().backward();
     EXPECT_GT(flat.gradients().abs().max().item<float>(), 0);
-    model::GradientSink::of_this_thread().begin_step();
+    network.context.sink.begin_step();
     flat.begin_step();
     for (const auto& slot : flat.slots()) flat.settle(slot);
     EXPECT_EQ(flat.gradients().abs().max().item<float>(), 0);
   }
-  model::compute_options() = {};
 }
 
 TEST(FlatParameters, GradientsAreTheSameWrittenDirectlyOrByAutograd) {
-  torch::manual_seed(1);
-  model::Mlp network(7, 2);
-  FlatParameters flat(network);
-  const torch::Tensor input = torch::randn({3, 7});
-  network.forward(input).sum().backward();
+  SmallNetwork network;
+  FlatParameters flat(network.model.trained(), network.context.sink);
+  network.loss().backward();
   const torch::Tensor direct = flat.gradients().clone();
-  model::GradientSink::of_this_thread().begin_step();
+  network.context.sink.begin_step();
   flat.begin_step();
   for (const auto& slot : flat.slots()) flat.settle(slot);
-  model::compute_options().direct_gradients = false;
-  network.forward(input).sum().backward();
-  model::compute_options() = {};
+  network.context.sink.direct = false;
+  network.loss().backward();
   EXPECT_TRUE(torch::equal(flat.gradients(), direct));
 }
 
 TEST(FlatParameters, ParametersFollowTheFlatBufferAndStartOnCacheLines) {
-  model::Mlp network(5, 3);
-  FlatParameters flat(network);
+  SmallNetwork network;
+  FlatParameters flat(network.model.trained(), network.context.sink);
   flat.values().fill_(3);
-  for (const torch::Tensor& parameter : network.parameters()) {
+  for (const torch::Tensor& parameter : network.model.trained()) {
     EXPECT_EQ(parameter.min().item<float>(), 3);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(parameter.data_ptr<float>()) % 64, 0u);
   }
 }
 
 TEST(ChecksumOfTensors, SeesOneChangedBit) {
-  model::Mlp network(5, 3);
-  const std::string before = checksum_of(network.parameters());
-  EXPECT_EQ(checksum_of(network.parameters()), before);
-  network.parameters()[2].data()[0][0] += 1e-3f;
-  EXPECT_NE(checksum_of(network.parameters()), before);
+  SmallNetwork network;
+  const std::string before = checksum_of(network.model.trained());
+  EXPECT_EQ(checksum_of(network.model.trained()), before);
+  network.model.trained()[2].data()[0][0] += 1e-3f;
+  EXPECT_NE(checksum_of(network.model.trained()), before);
 }
 
 }  // namespace

@@ -4,61 +4,77 @@
 
 #include "data/random_data.h"
 #include "data/random_tokens.h"
-#include "model/layers.h"
+#include "networks/layers.h"
+#include "networks/settings.h"
+#include "program/builder.h"
 
 namespace renkei::run {
 namespace {
 
+using program::Builder;
+using program::ValueId;
+
+ValueId conv3(Builder& builder, ValueId input, const std::string& name, int64_t out) {
+  return networks::conv2d(builder, input, name, {.out = out, .kernel = 3, .padding = 1});
+}
+
+// Twice the side, by repetition.
+ValueId upsampled(Builder& builder, ValueId input) {
+  std::vector<program::Size> sizes = builder.sizes(input);
+  sizes[2] = sizes[2] * 2;
+  sizes[3] = sizes[3] * 2;
+  return builder.op("aten.upsample_nearest2d.vec",
+                    {{"input", program::Reference{input}},
+                     {"output_size", program::None{}},
+                     {"scale_factors", program::List{2.0, 2.0}}},
+                    {program::DType::f32, sizes});
+}
+
 // Down and up again, with skips from each level to the one of its size, dropout in the middle, and
 // in-place operations as Python code has them.
-struct UNet : model::Network {
-  UNet() {
-    for (const auto& [name, in, out] : {std::tuple{"down1", 3, 8},
-                                        {"down2", 8, 16},
-                                        {"middle", 16, 16},
-                                        {"up2", 32, 8},
-                                        {"up1", 16, 8}})
-      convs.emplace(name,
-                    register_module(
-                        name, torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 3).padding(1))));
-    last = register_module("last", torch::nn::Linear(8, 10));
-    norm = register_module("norm", torch::nn::BatchNorm2d(16));
-  }
-  torch::Tensor forward(torch::Tensor input) override {
-    const torch::Tensor first = conv("down1", input).relu_();
-    const torch::Tensor second = conv("down2", torch::max_pool2d(first, 2)).relu_();
-    torch::Tensor value = norm(conv("middle", torch::max_pool2d(second, 2)));
-    value = torch::dropout(value, 0.3, is_training());
-    value = torch::upsample_nearest2d(value, c10::optional<at::IntArrayRef>(),
-                                      at::ArrayRef<double>({2.0, 2.0}));
-    value = conv("up2", torch::cat({value, second}, 1)).relu_();
-    value = torch::upsample_nearest2d(value, c10::optional<at::IntArrayRef>(),
-                                      at::ArrayRef<double>({2.0, 2.0}));
-    value = conv("up1", torch::cat({value, first}, 1));
-    value += first;  // in place, as a residual
-    return last(value.mean({2, 3}));
-  }
-  torch::Tensor conv(const std::string& name, const torch::Tensor& input) {
-    return convs.at(name)->forward(input);
-  }
-  std::vector<int64_t> input_shape() const override { return {3, 16, 16}; }
-  int64_t outputs() const override { return 10; }
+networks::Network unet() {
+  Builder builder("unet");
+  const ValueId input = builder.input("input", program::DType::f32, {builder.batch(), 3, 16, 16});
+  const ValueId first = builder.relu_(conv3(builder, input, "down1", 8));
+  const ValueId second = builder.relu_(
+      conv3(builder, builder.max_pool2d(first, {.kernel = 2, .stride = 2}), "down2", 16));
+  ValueId value = networks::batch_norm(
+      builder, conv3(builder, builder.max_pool2d(second, {.kernel = 2, .stride = 2}), "middle", 16),
+      "norm");
+  value = upsampled(builder, builder.dropout(value, 0.3));
+  value = builder.relu_(conv3(builder, builder.cat(std::vector{value, second}, 1), "up2", 8));
+  value = conv3(builder, builder.cat(std::vector{upsampled(builder, value), first}, 1), "up1", 8);
+  value = builder.add_(value, program::Reference{first});  // in place, as a residual
+  value = builder.op(
+      "aten.mean.dim",
+      {{"self", program::Reference{value}}, {"dim", program::List{int64_t{2}, int64_t{3}}}},
+      {program::DType::f32, {builder.batch(), 8}});
+  builder.output("output", networks::linear(builder, value, "last", {.out = 10}));
+  return {.training = builder.finish(),
+          .outputs = 10,
+          .input_shape = {3, 16, 16},
+          .random_sample = {.classes = 10}};
+}
 
-  std::map<std::string, torch::nn::Conv2d> convs;
-  torch::nn::BatchNorm2d norm{nullptr};
-  torch::nn::Linear last{nullptr};
-};
-
-std::shared_ptr<model::Network> make_known(const std::string& name,
-                                           const std::map<std::string, std::string>& values) {
+networks::Network make_known(const std::string& name,
+                             const std::map<std::string, std::string>& values) {
   Settings settings;
-  model::declare_settings(settings);
+  networks::declare_settings(settings);
   settings.set("model.name", name, "test");
   for (const auto& [key, value] : values) settings.set("model." + key, value, "test");
-  return model::make_network(settings, 1);
+  return networks::make_network(settings);
 }
 
 }  // namespace
+
+Model make_model_for(const networks::Network& network, networks::Objective objective,
+                     const data::Dataset& data, uint64_t seed,
+                     const rewrite::RewriteOptions& rewrite) {
+  return make_model(
+      {.network = network},
+      {.objective = objective, .target = {.label = data.classes() > 0, .size = data.target_size()}},
+      {.seed = seed, .rewrite = rewrite});
+}
 
 TestCase test_case(const std::string& name) {
   TestCase test{.options = {.steps = 5,
@@ -76,7 +92,7 @@ TestCase test_case(const std::string& name) {
     test.make_network = [] { return make_known("mlp", {{"hidden", "24"}, {"layers", "6"}}); };
     test.data = std::make_shared<data::RandomData>(
         data::RandomDataOptions{.sample_shape = {24}, .count = 30, .target_size = 24});
-    test.objective = model::Objective::regression;
+    test.objective = networks::Objective::regression;
   } else if (name == "lenet") {
     images("lenet", 32, 10);
   } else if (name == "resnet18") {
@@ -87,10 +103,7 @@ TestCase test_case(const std::string& name) {
     images("inception_v3", 75, 10);
   } else if (name == "unet") {
     images("lenet", 16, 10);
-    test.make_network = [] {
-      torch::manual_seed(1);
-      return std::make_shared<UNet>();
-    };
+    test.make_network = unet;
   } else {
     test.make_network = [name] {
       return make_known(name, {{"hidden", "16"},

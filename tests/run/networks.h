@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "model/network.h"
+#include "networks/network.h"
+#include "run/make_model.h"
 #include "run/trainer.h"
 
 namespace renkei::run {
@@ -23,10 +24,19 @@ class Losses : public Observer {
   std::vector<double>& losses_;
 };
 
+// With the loss for the data. The same seed gives the same values.
+Model make_model_for(const networks::Network& network, networks::Objective objective,
+                     const data::Dataset& data, uint64_t seed = 1,
+                     const rewrite::RewriteOptions& rewrite = {});
+
 struct TestCase {
+  Model make_model(uint64_t seed = 1) const {
+    return make_model_for(make_network(), objective, *data, seed);
+  }
+
   std::shared_ptr<const data::Dataset> data, held_out;
-  std::function<std::shared_ptr<model::Network>()> make_network;  // the same on every call
-  model::Objective objective = model::Objective::classification;
+  std::function<networks::Network()> make_network;
+  networks::Objective objective = networks::Objective::classification;
   int64_t batch = 8;
   bool tied = false;  // a weight is used in several places
   TrainOptions options;

@@ -2,13 +2,11 @@
 // here, each with a network of its own.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "base/error.h"
 #include "comm/thread_transport.h"
 #include "data/synth_data.h"
 #include "plan/stage_values.h"
-#include "run/captures.h"
+#include "run/cut_program.h"
 #include "run/trainer.h"
 #include "tests/run/networks.h"
 
@@ -37,8 +35,8 @@ struct Layout {
 
 // The ops of the network in equal parts.
 plan::Plan plan_for(const TestCase& test, const Layout& layout) {
-  const auto network = test.make_network();
-  const auto capture = capture_training(*network, test.objective, *test.data, 2);
+  const CutProgram cut(test.make_model().training.program);
+  const graph::Graph& graph = cut.graph();
   const int stages = layout.stages * layout.chunks;
   plan::Plan plan{.kind = plan::PlanKind::pipeline,
                   .stages = stages,
@@ -50,7 +48,7 @@ plan::Plan plan_for(const TestCase& test, const Layout& layout) {
                   .schedule = layout.schedule,
                   .chunks = layout.chunks,
                   .sharded_optimizer = layout.sharded};
-  const size_t ops = capture.graph.ops.size();
+  const size_t ops = graph.ops.size();
   std::vector<int> stage_of(ops);
   for (int s = 0; s < stages; ++s) {
     const int group = s % layout.stages;
@@ -64,12 +62,12 @@ plan::Plan plan_for(const TestCase& test, const Layout& layout) {
     for (int r = 0; r < count_of(group); ++r) stage.ranks.push_back(first + r);
     for (size_t op = ops * static_cast<size_t>(s) / static_cast<size_t>(stages);
          op < ops * static_cast<size_t>(s + 1) / static_cast<size_t>(stages); ++op) {
-      stage.ops.push_back(capture.graph.ops[op].id);
+      stage.ops.push_back(graph.ops[op].id);
       stage_of[op] = s;
     }
     plan.stage_list.push_back(stage);
   }
-  const auto values = plan::stage_values(capture.graph, stage_of, stages);
+  const auto values = plan::stage_values(graph, stage_of, stages);
   for (int s = 0; s < stages; ++s)
     plan.stage_list[static_cast<size_t>(s)].loads = values[static_cast<size_t>(s)].loads;
   return plan;
@@ -77,18 +75,12 @@ plan::Plan plan_for(const TestCase& test, const Layout& layout) {
 
 Trained train_by(const TestCase& test, const plan::Plan& plan) {
   Trained outcome;
-  std::mutex building;  // Torch's generator is shared by the threads
   comm::run_as_threads(plan.ranks(), [&](comm::Transport& transport) {
-    std::shared_ptr<model::Network> network;
-    {
-      const std::lock_guard lock(building);
-      network = test.make_network();
-    }
+    Model model = test.make_model();
     comm::Communicator communicator(transport, {});
     std::vector<double> losses;
     Losses observer(losses);
-    const TrainJob job{.network = *network,
-                       .objective = test.objective,
+    const TrainJob job{.model = model,
                        .train_data = *test.data,
                        .held_out = test.held_out.get(),
                        .communicator = communicator,
@@ -97,9 +89,7 @@ Trained train_by(const TestCase& test, const plan::Plan& plan) {
     if (transport.rank() != 0) return;
     outcome.losses = losses;
     outcome.result = result;
-    for (const torch::Tensor& tensor : network->parameters())
-      outcome.state.push_back(tensor.detach().clone());
-    for (const torch::Tensor& tensor : network->buffers())
+    for (const torch::Tensor& tensor : model.training.state)
       outcome.state.push_back(tensor.detach().clone());
   });
   return outcome;

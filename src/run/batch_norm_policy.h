@@ -1,0 +1,21 @@
+// Whose statistics batch normalisation uses, when many ranks train together.
+#pragma once
+
+#include <functional>
+#include <span>
+
+namespace renkei::run {
+
+enum class BatchNormMode {
+  rank,          // each rank normalises by its own samples; running means are averaged at the end
+  synchronised,  // all ranks together: as if one rank had all samples
+  last,          // as rank, but without moving averages: those of the last batch, averaged
+};
+
+struct BatchNormPolicy {
+  BatchNormMode mode = BatchNormMode::rank;
+  // Adds up over all ranks; for `synchronised`.
+  std::function<void(std::span<double>)> sum_over_ranks = {};
+};
+
+}  // namespace renkei::run

@@ -1,0 +1,37 @@
+// What the operations of a rank need to know beside their arguments: whose random numbers they
+// draw, where gradients of parameters go, how batch normalisation treats other ranks. One for each
+// rank; operations named renkei::… get its address as their last argument, and keep it for
+// backward, so it must outlive the steps that use it. Nothing here is per thread: tests run ranks
+// as threads, and backward may run in a thread of Torch's.
+#pragma once
+
+#include <cstdint>
+
+#include "run/batch_norm_policy.h"
+#include "run/gradient_sink.h"
+
+namespace renkei::run {
+
+// Which random numbers: those of a step and a micro-batch, whoever computes it.
+struct RandomKey {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  int64_t micro_batch = 0;
+};
+
+struct ExecutionContext {
+  RandomKey random;
+  GradientSink sink;
+  DeferredGradients* deferred = nullptr;  // while set, gradients of parameters are put off
+  BatchNormPolicy batch_norm;
+  bool winograd = true;  // may convolutions use it?
+  bool dense = true;     // may dense layers of few samples use our kernels?
+
+  int64_t as_argument() { return static_cast<int64_t>(reinterpret_cast<intptr_t>(this)); }
+  // Null: an operation that was called without one, as by tests.
+  static ExecutionContext* from_argument(int64_t argument) {
+    return reinterpret_cast<ExecutionContext*>(static_cast<intptr_t>(argument));
+  }
+};
+
+}  // namespace renkei::run

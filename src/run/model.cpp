@@ -1,0 +1,113 @@
+#include "run/model.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "run/executor.h"
+
+namespace renkei::run {
+
+using program::Program;
+using program::State;
+using program::StateKind;
+
+namespace {
+
+std::vector<int64_t> shape_of(const Program& program, const State& state) {
+  return program::sizes_of(program.value(state.value), {});
+}
+
+bool is_trained_state(const Program& program, const State& state) {
+  return state.kind == StateKind::parameter && state.trainable &&
+         program::is_floating(program.value(state.value).dtype);
+}
+
+}  // namespace
+
+bool Model::is_trained(size_t state) const {
+  return is_trained_state(training.program, training.program.state[state]);
+}
+
+std::vector<torch::Tensor> Model::trained() const {
+  std::vector<torch::Tensor> list;
+  for (size_t i = 0; i < training.state.size(); ++i)
+    if (is_trained(i)) list.push_back(training.state[i]);
+  return list;
+}
+
+std::vector<torch::Tensor> Model::buffers() const {
+  std::vector<torch::Tensor> list;
+  for (size_t i = 0; i < training.state.size(); ++i)
+    if (training.program.state[i].kind == StateKind::buffer) list.push_back(training.state[i]);
+  return list;
+}
+
+int64_t Model::parameter_count() const {
+  int64_t count = 0;
+  for (const State& state : training.program.state) {
+    if (state.kind != StateKind::parameter) continue;
+    int64_t values = 1;
+    for (const int64_t side : shape_of(training.program, state)) values *= side;
+    count += values;
+  }
+  return count;
+}
+
+BoundProgram& Model::evaluation_or_throw() {
+  if (!evaluation) throw no_evaluation.value_or(Error(ErrorCode::bug, "there is no evaluation"));
+  return *evaluation;
+}
+
+torch::Tensor make_state(const Program& program, size_t place) {
+  const State& state = program.state[place];
+  return torch::empty(shape_of(program, state),
+                      torch::TensorOptions(run::scalar_type(program.value(state.value).dtype))
+                          .requires_grad(is_trained_state(program, state)));
+}
+
+std::vector<torch::Tensor> make_state(const Program& program) {
+  std::vector<torch::Tensor> tensors;
+  for (size_t i = 0; i < program.state.size(); ++i) tensors.push_back(make_state(program, i));
+  return tensors;
+}
+
+std::vector<torch::Tensor> shared_state(const Program& program, const BoundProgram& other,
+                                        const std::function<torch::Tensor(size_t)>& make) {
+  std::map<std::string, torch::Tensor> by_name;
+  for (size_t i = 0; i < other.state.size(); ++i)
+    if (other.program.state[i].kind != StateKind::constant)
+      by_name[other.program.state[i].name] = other.state[i];
+  std::vector<torch::Tensor> tensors;
+  for (size_t i = 0; i < program.state.size(); ++i) {
+    const State& state = program.state[i];
+    const auto found = by_name.find(state.name);
+    tensors.push_back(found == by_name.end() ? make(i) : found->second);
+    if (tensors.back().sizes() != at::IntArrayRef(shape_of(program, state)))
+      throw Error(ErrorCode::data,
+                  fmt::format("{} has another shape in training and in evaluation", state.name));
+  }
+  return tensors;
+}
+
+std::vector<torch::Tensor> batch_inputs(const Program& program,
+                                        const std::vector<program::ValueId>& inputs,
+                                        const Batch& batch) {
+  std::vector<torch::Tensor> tensors;
+  for (const program::ValueId value : inputs)
+    for (const program::Port& port : program.inputs)
+      if (port.value == value)
+        tensors.push_back(port.name == "target" ? batch.target : batch.input);
+  if (tensors.size() != inputs.size())
+    throw Error(ErrorCode::bug, "a part of the network needs more than the batch");
+  return tensors;
+}
+
+std::vector<torch::Tensor> tensors_at(const std::vector<torch::Tensor>& state,
+                                      const std::vector<int>& places) {
+  std::vector<torch::Tensor> tensors;
+  for (const int place : places) tensors.push_back(state[static_cast<size_t>(place)]);
+  return tensors;
+}
+
+}  // namespace renkei::run

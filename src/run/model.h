@@ -1,0 +1,57 @@
+// A network as it is trained: what is computed from a batch, and the tensors that stay from step to
+// step.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "program/program.h"
+#include "run/batch_loader.h"
+
+namespace renkei::run {
+
+// A program with the tensors of its state, in the order of Program::state.
+struct BoundProgram {
+  program::Program program;
+  std::vector<torch::Tensor> state;
+};
+
+struct Model {
+  BoundProgram training;  // from "input" and "target" to "loss", the sum over the samples
+  // To "loss" and, where samples have labels, "correct": how many were predicted. Its tensors are
+  // those of training. Empty, with the reason, where it can't be had.
+  std::optional<BoundProgram> evaluation;
+  std::optional<Error> no_evaluation;
+
+  bool is_trained(size_t state) const;         // a parameter that has gradients
+  std::vector<torch::Tensor> trained() const;  // all of them
+  std::vector<torch::Tensor> buffers() const;
+  int64_t parameter_count() const;  // values of all parameters, frozen ones too
+  BoundProgram& evaluation_or_throw();
+};
+
+// Makes tensors for the state, without values (empty memory), with gradients where they are
+// trained.
+torch::Tensor make_state(const program::Program& program, size_t place);
+std::vector<torch::Tensor> make_state(const program::Program& program);
+
+// The state of a second program of the same network: tensors of the same name are the same; others,
+// constants of its own, are made by `make`. Throws a data Error where a shape differs.
+std::vector<torch::Tensor> shared_state(const program::Program& program, const BoundProgram& other,
+                                        const std::function<torch::Tensor(size_t)>& make);
+
+// The tensors of a batch for some inputs of a program, in their order.
+std::vector<torch::Tensor> batch_inputs(const program::Program& program,
+                                        const std::vector<program::ValueId>& inputs,
+                                        const Batch& batch);
+
+// Those of a program's state at the given places.
+std::vector<torch::Tensor> tensors_at(const std::vector<torch::Tensor>& state,
+                                      const std::vector<int>& places);
+
+}  // namespace renkei::run
