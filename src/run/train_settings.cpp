@@ -39,7 +39,7 @@ void declare_settings(Settings& settings) {
   settings.declare({.name = "train.save",
                     .kind = SettingKind::boolean,
                     .default_value = "false",
-                    .help = "write the weights to final.pt in the run directory at the end"});
+                    .help = "write the weights to model.safetensors in the run directory at the end"});
   settings.declare({.name = "train.epochs",
                     .kind = SettingKind::integer,
                     .default_value = "1",
