@@ -30,6 +30,18 @@ void declare_rewrite_settings(Settings& settings) {
   declare_switch("compute.layer_norm", "normalise layers by kernels of Renkei");
   declare_switch("compute.dropout", "draw the masks of dropout again in backward, not store them");
   declare_switch("compute.cross_entropy", "compute cross entropy without storing probabilities");
+  settings.declare({.name = "train.precision",
+                    .kind = SettingKind::choice,
+                    .default_value = "fp32",
+                    .help = "in what products of matrices and convolutions are computed; bf16: as "
+                            "torch.autocast, parameters and their gradients stay fp32",
+                    .choices = {"fp32", "bf16"},
+                    .flag = "--precision"});
+  settings.declare({.name = "compute.emulate_bf16",
+                    .kind = SettingKind::boolean,
+                    .default_value = "false",
+                    .help = "round to bf16 also where the processor has no instructions for it: "
+                            "slow, for tests"});
   declare_switch("compute.embedding",
                  "add gradients of embeddings to the rows that were looked up");
 }
@@ -45,7 +57,9 @@ RewriteOptions rewrite_options(const Settings& settings) {
           .layer_norm = settings.boolean("compute.layer_norm"),
           .dropout = settings.boolean("compute.dropout"),
           .cross_entropy = settings.boolean("compute.cross_entropy"),
-          .embedding = settings.boolean("compute.embedding")};
+          .embedding = settings.boolean("compute.embedding"),
+          .bf16 = settings.text("train.precision") == "bf16" &&
+                  (compute::has_bf16_instructions() || settings.boolean("compute.emulate_bf16"))};
 }
 
 Rewritten rewrite(const program::Program& program, const RewriteOptions& options) {
