@@ -1,5 +1,5 @@
-// Dense layers: aten.linear with a bias, and what alone reads its result, become one operation on
-// rows of features:
+// Dense layers: aten.linear, and what alone reads its result, become one operation on rows of
+// features:
 //
 //   renkei.linear         x Wᵀ + b, then a ReLU where there is one
 //   renkei.linear.gelu    GELU(x Wᵀ + b): the bias is added on the way
@@ -22,9 +22,8 @@ using program::Size;
 std::string why_not(const Editor& editor, const Op& op) {
   const ValueId input = value_of(op, "input"), weight = value_of(op, "weight"),
                 bias = value_of(op, "bias");
-  if (bias == program::kNoValue) return "it has no bias";
   for (const ValueId id : {input, weight, bias})
-    if (editor.value(id).dtype != DType::f32) return "it is not of f32";
+    if (id != program::kNoValue && editor.value(id).dtype != DType::f32) return "it is not of f32";
   if (editor.value(input).sizes.size() < 2) return "its input is not a batch";
   if (editor.value(weight).sizes.size() != 2) return "its weights are no matrix";
   return "";
@@ -136,6 +135,8 @@ Tail tail_of(const Editor& editor, int place, const RewriteOptions& options) {
   std::optional<Tail> tail;
   if (const int relu = next(editor, place, "aten.relu.default"); relu >= 0) {
     tail = Tail{.name = " with ReLU", .arguments = {{"relu", true}}, .ops = {relu}};
+  } else if (value_of(editor.op(place), "bias") == program::kNoValue) {
+    return {};  // the other tails add the bias on the way
   } else if (const int gelu = next(editor, place, "aten.gelu.default"); gelu >= 0 && options.gelu) {
     const auto* given = find_argument(editor.op(gelu), "approximate");
     const auto* word = given ? std::get_if<std::string>(given) : nullptr;
@@ -159,11 +160,13 @@ void write(Editor& editor, int place, const Tail& tail) {
   editor.erase(place);
 
   Before before(editor, at, op);
+  const ValueId bias = value_of(op, "bias");
   const bool as_rows = out.size() != 2;
   Op linear{.target = tail.target,
             .arguments = {{"input", Reference{as_rows ? before.rows(input) : input}},
                           {"weight", Reference{value_of(op, "weight")}},
-                          {"bias", Reference{value_of(op, "bias")}}},
+                          {"bias", bias == program::kNoValue ? program::Argument(program::None{})
+                                                             : Reference{bias}}},
             .outputs = {result},
             .module = op.module,
             .source = op.source,
