@@ -34,7 +34,7 @@ GOALS = [
     ("1,000 layers on 1,024 devices", (*bert(1000, 1024), "--cluster", "mn1", "--devices", 1024,
                                        "--batch", 4096), 60),
     ("GPT-3 on 512 devices", ("--model", "gpt", *sizes(layers=96, hidden=12288, heads=96, sequence=2048), *ADAM,
-                              "--cluster", "mn1", "--devices", 512, "--batch", 512), 10),
+                              "--cluster", "flow-type2", "--devices", 512, "--batch", 512), 10),
 ]
 
 
