@@ -113,8 +113,13 @@ void Settings::declare(Setting setting) {
   if (setting.name.find('.') == std::string::npos || values_.contains(setting.name))
     throw Error(ErrorCode::bug, fmt::format("the setting {} is declared badly", setting.name));
   values_[setting.name] = setting.default_value;
-  declared_.push_back(std::move(setting));
-  const Setting& declared = declared_.back();
+  // Behind the last of its section, which a TOML file may open only once.
+  const std::string section = setting.name.substr(0, setting.name.find('.') + 1);
+  const auto last = std::find_if(declared_.rbegin(), declared_.rend(), [&](const Setting& other) {
+    return other.name.starts_with(section);
+  });
+  const auto place = last == declared_.rend() ? declared_.end() : last.base();
+  const Setting& declared = *declared_.insert(place, std::move(setting));
   if (declared.default_value != "auto")
     parse_checked(declared, declared.default_value, "the default");
 }

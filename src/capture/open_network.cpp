@@ -145,6 +145,7 @@ class FileNetwork {
       sample.classes =
           std::max<int64_t>(settings_.integer_unless_auto("model.classes").value_or(0), 2);
       network.outputs = sample.classes;
+      if (read_.program.inputs.size() > shapes.size()) describe_target(sample);
       return;
     }
     std::vector<int64_t> shape;  // of one sample
@@ -166,6 +167,23 @@ class FileNetwork {
         sample.target_size = product(shape) / network.outputs;
       }
     }
+  }
+
+  // Of a model that computes its loss from more than one label per sample.
+  void describe_target(networks::RandomSample& sample) const {
+    const program::Port& target = read_.program.inputs.back();
+    const auto& sizes = read_.program.value(target.value).sizes;
+    int64_t row = 1;
+    for (size_t d = 1; d < sizes.size(); ++d) {
+      if (!sizes[d].is_number())
+        refuse(fmt::format("its input {} has the size {}, which the batch does not tell",
+                           target.name, sizes[d].str()),
+               "export it with a dynamic batch and fixed sizes besides");
+      row *= sizes[d].number();
+    }
+    if (row == 1) return;
+    sample.target = networks::RandomTarget::label_per_position;
+    sample.target_size = row;
   }
 
   const Settings& settings_;

@@ -8,8 +8,6 @@
 #define RENKEI_COMPUTE_VECTOR_MATH
 #endif
 
-#include <algorithm>
-
 #include "compute/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,7 +24,8 @@ inline Wide load_some(const float* from, int64_t count, float rest = 0) {
   return value;
 }
 inline void store_some(Wide value, float* to, int64_t count) {
-  std::memcpy(to, &value, static_cast<size_t>(std::min(count, kWide)) * sizeof(float));
+  if (count >= kWide) return store(value, to);
+  std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(float));
 }
 
 // Calls work(first, count) for the vectors of a row; only the last may have less than 16 values.

@@ -151,6 +151,19 @@ TEST(Settings, TheResolvedFileReadsBackToTheSameValues) {
   EXPECT_EQ(again.text("run.dir"), settings.text("run.dir"));
 }
 
+TEST(Settings, ASectionIsOneWhoeverDeclaresItsParts) {
+  Settings settings;
+  settings.declare({.name = "train.loss", .default_value = "a"});
+  settings.declare({.name = "data.source", .default_value = "b"});
+  settings.declare({.name = "train.lr", .default_value = "c"});
+  const std::string page = settings.to_markdown();
+  EXPECT_EQ(page.find("## train"), page.rfind("## train"));
+  EXPECT_LT(page.find("train.lr"), page.find("data.source"));
+  const TemporaryDirectory directory;
+  write_file_atomically(directory / "config.toml", settings.to_toml());
+  settings.load_toml(directory / "config.toml");
+}
+
 TEST(Settings, TheMarkdownPageShowsEverySetting) {
   const Settings settings = example();
   const std::string page = settings.to_markdown();

@@ -12,7 +12,9 @@ import unittest
 import zlib
 from typing import Any
 
-import networks
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import zoo
 import torch
 from export_model import ExportError, export_model, parse_input
 
@@ -62,7 +64,7 @@ class Networks(unittest.TestCase):
     """Each network: what the driver read is what the model and the export have."""
 
     def check(self, name: str) -> None:
-        network = networks.NETWORKS[name]
+        network = zoo.NETWORKS[name]
         torch.manual_seed(1)
         model = network.make()
         with tempfile.TemporaryDirectory() as directory:
@@ -96,7 +98,7 @@ class Networks(unittest.TestCase):
         every = dict(model.named_parameters(remove_duplicate=False)).keys()
         self.assertEqual(aliases & every, every - dict(model.named_parameters()).keys())
 
-    def check_outputs(self, model: torch.nn.Module, network: networks.Network, program: dict[str, Any]) -> None:
+    def check_outputs(self, model: torch.nn.Module, network: zoo.Network, program: dict[str, Any]) -> None:
         """Names and sizes, at a batch that was not traced."""
         specs = [parse_input(text) for text in network.inputs]
         given = [spec.sample(3, torch.device("cpu")) for spec in specs]
@@ -116,7 +118,7 @@ def _test(name: str) -> Any:
     return lambda self: self.check(name)
 
 
-for _name, _network in networks.NETWORKS.items():
+for _name, _network in zoo.NETWORKS.items():
     if ALL or _network.sample:
         setattr(Networks, "test_" + _name.replace("/", "_"), _test(_name))
 
@@ -171,7 +173,7 @@ class Export(unittest.TestCase):
         self.assertEqual(result["program"]["state"][0].get("aliases"), ["1.weight"])
 
     def test_the_command_explains_itself(self) -> None:
-        script = pathlib.Path(networks.HERE.parents[1] / "src" / "capture" / "export_model.py")
+        script = zoo.CAPTURE / "export_model.py"
         done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, check=True)
         self.assertIn("torchvision.models:resnet50", done.stdout)
         done = subprocess.run([sys.executable, script, "torch.nn:Nothing", "--input", "3", "-o", "x.pt2"],

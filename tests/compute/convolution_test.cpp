@@ -98,6 +98,22 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions,
                                           testing::Values(Blocks{8, 8}, Blocks{16, 16},
                                                           Blocks{8, 16})));
 
+// Channels that do not fill blocks of 16, as block_for() lays them out: MobileNet's 24 beside 32.
+INSTANTIATE_TEST_SUITE_P(OddChannels, Convolutions,
+                         testing::Combine(testing::Values(ConvolutionShape{2, 16, 9, 9, 24, 1, 1},
+                                                          ConvolutionShape{2, 16, 7, 9, 24, 3, 3, 1,
+                                                                           1, 1, 1}),
+                                          testing::Values(Blocks{8, 8}, Blocks{16, 8})));
+INSTANTIATE_TEST_SUITE_P(
+    OddInputs, Convolutions,
+    testing::Combine(testing::Values(ConvolutionShape{2, 8, 7, 9, 16, 3, 3, 1, 1, 1, 1},
+                                     ConvolutionShape{1, 24, 9, 9, 32, 5, 5, 2, 2, 2, 2}),
+                     testing::Values(Blocks{8, 8}, Blocks{8, 16})));
+INSTANTIATE_TEST_SUITE_P(OddDepthwise, Convolutions,
+                         testing::Combine(testing::Values(ConvolutionShape{2, 24, 9, 9, 24, 3, 3, 1,
+                                                                           1, 1, 1, 1, 1, 24}),
+                                          testing::Values(Blocks{8, 8})));
+
 TEST(Convolutions, KeepWhatIsNotANumber) {
   const ConvolutionShape shape{1, 16, 5, 5, 16, 1, 1};
   std::vector<float> input = random_values(shape.input().count(), 1), output(input.size());

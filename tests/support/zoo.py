@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "src" / "capture")]
+CAPTURE = pathlib.Path(__file__).resolve().parents[2] / "src" / "capture"
+sys.path.insert(0, str(CAPTURE))
 
 import torchvision_ops  # noqa: F401, I001  (before torchvision and timm)
 import timm
