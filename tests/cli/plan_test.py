@@ -131,7 +131,7 @@ class Plan(Case):
         self.assert_fails(2, "there is no layout with these stages", "leave --stages", *flags,
                           "--devices", 2, "--batch", 8, "--stages", 2, "--schedule", "accumulate")
         self.assert_fails(2, "give either --graph FILE.json or --model NAME|FILE.pt2", "bert", "plan")
-        self.assert_fails(2, "--model: model.name = brt", "bert", "plan", "--model", "brt")
+        self.assert_fails(2, "'brt' is not a valid value of model.name", "did you mean bert?", "plan", "--model", "brt")
         self.assert_fails(2, "renkei plan has no --dimension any more", "--set model.layers=96",
                           "plan", "--model", "bert", "--dimension", "layers=4")
         self.assert_fails(2, "renkei plan has no --capture any more", "leave it out",
