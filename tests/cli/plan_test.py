@@ -112,7 +112,7 @@ class Plan(Case):
         plan = self.run_json("plan", "--model", "gpt", "--set", "model.layers=96", "--set", "model.hidden=12288",
                              "--set", "model.heads=96", "--set", "model.sequence=2048",
                              "--set", "plan.optimizer_state=2", "--cluster", "flow-type2", "--devices", 512,
-                             "--batch", 512, "--save-graph", "gpt3.json")
+                             "--batch", 512, "--save-graph", "gpt3.json", timeout=600)
         self.assertLess(used() - begin, 30)
         self.assertGreater(plan["stages"], 1)
         graph = json.loads((self.path / "gpt3.json").read_text())
