@@ -11,11 +11,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src" / "capture")]
 
-import torchvision_ops  # noqa: F401, I001  (before torchvision)
-import torch
-import torchvision
-from export_model import ExportError, InputSpec, export_model
-from renkei import PROGRAM
+import torchvision_ops  # noqa: E402, F401, I001  (before torchvision)
+import torch  # noqa: E402
+import torchvision  # noqa: E402
+from export_model import ExportError, InputSpec, export_model  # noqa: E402
+from renkei import PROGRAM  # noqa: E402
 
 SIDES = {"inception_v3": 299}
 # The weights do not matter, and drawing them takes longer than the rest.
