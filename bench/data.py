@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy
 from PIL import Image
+
 from plot import plot
 
 ROOT = Path(__file__).resolve().parent.parent

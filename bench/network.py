@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/network"))
-from hosts import Hosts
+from hosts import Hosts  # noqa: E402
 
 
 def main():

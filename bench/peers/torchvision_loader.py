@@ -14,8 +14,8 @@ from networks import require
 
 torch = require("torch")
 require("torchvision")
-from torchvision import transforms
-from torchvision.datasets import ImageFolder
+from torchvision import transforms  # noqa: E402
+from torchvision.datasets import ImageFolder  # noqa: E402
 
 
 def main():

@@ -165,6 +165,8 @@ struct Executor::Code {
       case ArgumentValue::Kind::constant:
         return argument.constant;
       case ArgumentValue::Kind::value:
+        if (argument.tensor && at(argument.value).isScalar())
+          return number_as_tensor(at(argument.value).toScalar());
         return at(argument.value);
       case ArgumentValue::Kind::tensors: {
         c10::List<at::Tensor> list;
