@@ -12,6 +12,7 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -40,7 +41,7 @@ def run_mpich(program, ranks, sizes):
 def run_torch(ranks, sizes):
     with tempfile.TemporaryDirectory() as directory:
         processes = [subprocess.Popen(
-            [str(ROOT / ".venv/bin/python"), str(ROOT / "bench/peers/torch_allreduce.py"), str(rank), str(ranks),
+            [sys.executable, str(ROOT / "bench/peers/torch_allreduce.py"), str(rank), str(ranks),
              directory, "5", *map(str, sizes)], stdout=subprocess.PIPE, text=True,
             stderr=subprocess.DEVNULL) for rank in range(ranks)]
         outputs = [process.communicate()[0] for process in processes]

@@ -131,12 +131,12 @@ def study_archive(options, directory):
                 row["alone"] = images / (time.monotonic() - begin)
                 rows[label].append(row)
         for label, found in rows.items():
-            def median(key):
-                return statistics.median(row[key] for row in found)
+            median = {key: statistics.median(row[key] for row in found)
+                      for key in ("samples_per_second", "opens", "alone")}
             read = statistics.median(row["read_amplification"] * row["mb_per_second"] * row["epoch_seconds"]
                                      for row in found)
-            print(f"| {name} | {label} | {median('samples_per_second'):.0f} | {median('opens'):.0f} | "
-                  f"{read:.0f} | {median('alone'):.0f} |", flush=True)
+            print(f"| {name} | {label} | {median['samples_per_second']:.0f} | {median['opens']:.0f} | "
+                  f"{read:.0f} | {median['alone']:.0f} |", flush=True)
 
 
 def study_size(options, directory):
@@ -200,4 +200,5 @@ def main():
         STUDIES[options.study](options, Path(name))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -30,8 +30,8 @@ def plot(series, path, title, x_label, logarithmic=True):
         return (LEFT + (WIDTH - LEFT - RIGHT) * math.log(x / low_x) / math.log(high_x / low_x),
                 HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * up)
 
-    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-           'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>',
+    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+           + 'font-size="12"><rect width="100%" height="100%" fill="white"/>',
            f'<text x="{LEFT}" y="18">{title}</text>']
     for mark in marks:
         _, down = place(low_x, mark)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Formatting of all files, clang-tidy on the changed ones (against the branch that a change will be
+# Formatting of all files, ruff on Python, clang-tidy on the changed C++ files (against the branch that a change will be
 # merged into, or the files given), and a build in which every warning is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror
+git ls-files '*.py' | xargs .venv/bin/ruff check --quiet
 
 [ -f build/build.ninja ] || cmake --preset release > /dev/null
 base=$(git merge-base HEAD origin/main 2> /dev/null || git rev-parse 'HEAD~1' 2> /dev/null || true)
@@ -15,7 +16,7 @@ else
                            git ls-files --others --exclude-standard -- 'src/*.cpp'; } | sort -u)
 fi
 # Files that include Torch take a minute each and its macros drown the findings: leave them out.
-mapfile -t tidy < <(printf '%s\n' "${changed[@]}" | grep -vE '^src/(model|run)/|^src/cli/(bench_compute|bench_pipeline|model|network_data|plan_capture|settings|train|train_plan)\.cpp$|^$' || true)
+mapfile -t tidy < <(printf '%s\n' "${changed[@]}" | grep -vE '^src/run/|^src/cli/(bench_compute|bench_pipeline|plan_measure|settings|train|train_plan)\.cpp$|^$' || true)
 if [ "${#tidy[@]}" -gt 0 ]; then
   echo "clang-tidy: ${#tidy[@]} files"
   printf '%s\0' "${tidy[@]}" | xargs -0 -n 1 -P "$(nproc)" \

@@ -1,67 +1,115 @@
 """Trains a network in PyTorch, for bench/training.py: prints the median seconds of a step as JSON.
 
-usage: torch_training.py MODE MODEL BATCH STEPS THREADS [RANK RANKS DIRECTORY]
-
-MODE is eager (one process), ddp (DistributedDataParallel with Gloo) or ddp_fp16 (with the hook that
-sends half precision). BATCH is per process. Ranks find each other through a file in DIRECTORY.
+Modes: eager, channels_last (images with the channels innermost in memory), compile (torch.compile), and
+compile+channels_last. With several ranks it is DistributedDataParallel over Gloo, whose ranks find each other
+through a file in a directory that they share.
 """
 
+import argparse
+import contextlib
 import json
 import statistics
 import sys
 import time
+from pathlib import Path
 
-import torch
-import torch.distributed
-import torchvision
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from networks import NETWORKS, input_specs, make_model, make_optimizer, require
 
+torch = require("torch")
 
-def make_model(name):
-    if name == "mlp":  # of RaNNC's tutorial
-        layers = []
-        for _ in range(10):
-            layers += [torch.nn.Linear(512, 512), torch.nn.ReLU()]
-        return torch.nn.Sequential(*layers[:-1])
-    if name == "inception_v3":
-        return torchvision.models.inception_v3(weights=None, aux_logits=False, init_weights=False)
-    return getattr(torchvision.models, name)(weights=None)
+WARM_UP = 2
+MOST_WARM_UP = 12
 
 
-def make_batch(name, batch):
-    if name == "mlp":
-        return torch.randn(batch, 512), torch.randn(batch, 512)
-    size = 299 if name == "inception_v3" else 224
-    return torch.randn(batch, 3, size, size), torch.randint(0, 1000, (batch,))
+def make_step(name, options):
+    """A function that does one step of training."""
+    model = make_model(name)
+    layout = torch.contiguous_format
+    if "channels_last" in options.mode:
+        layout = torch.channels_last
+        model = model.to(memory_format=layout)
+    optimizer = make_optimizer(name, model)
+    if options.ranks > 1:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{options.meeting}/meeting",
+                                             rank=options.rank, world_size=options.ranks)
+        model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    if "compile" in options.mode:
+        model = torch.compile(model)
+    network = NETWORKS[name]
+    inputs = {spec.name: spec.sample(network.batch, torch.device("cpu")) for spec in input_specs(name)}
+    forward = forward_of(network, model, inputs, layout)
+
+    def precision():
+        if options.precision == "bf16":
+            return torch.autocast("cpu", dtype=torch.bfloat16)
+        return contextlib.nullcontext()
+
+    def step():
+        # Bucket views stay: DDP would have to copy into them otherwise.
+        optimizer.zero_grad(set_to_none=options.ranks == 1)
+        with precision():
+            loss = forward()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def forward_of(network, model, inputs, layout):
+    """A function that computes the loss of the one batch that is trained on."""
+    if network.loss == "model":
+        return lambda: model(**inputs).loss
+    tensor = inputs[None]
+    if network.loss == "mse":
+        target, loss_of = torch.randn(tensor.shape), torch.nn.MSELoss()
+    else:
+        target, loss_of = torch.randint(0, network.classes, tensor.shape[:1]), torch.nn.CrossEntropyLoss()
+        tensor = tensor.to(memory_format=layout)
+    return lambda: loss_of(model(tensor), target)
+
+
+def compiled_graphs():
+    compiler = sys.modules.get("torch._dynamo.utils")
+    return compiler.counters["stats"]["unique_graphs"] if compiler else 0
+
+
+def warm_up(step, ranks):
+    """The first steps allocate memory, and torch.compile may need some until it meets nothing new."""
+    graphs = -1
+    for number in range(MOST_WARM_UP):
+        before, graphs = graphs, compiled_graphs()
+        more = torch.tensor([int(number < WARM_UP or graphs != before)])
+        if ranks > 1:
+            torch.distributed.all_reduce(more, torch.distributed.ReduceOp.MAX)
+        if not more.item():
+            return
+        step()
 
 
 def main():
-    mode, name, batch, steps, threads = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
-    torch.set_num_threads(threads)
-    torch.manual_seed(1)
-    model = make_model(name)
-    loss_of = torch.nn.MSELoss() if name == "mlp" else torch.nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
-    rank = 0
-    if mode != "eager":
-        rank, ranks, directory = int(sys.argv[6]), int(sys.argv[7]), sys.argv[8]
-        torch.distributed.init_process_group("gloo", init_method=f"file://{directory}/meeting",
-                                             rank=rank, world_size=ranks)
-        model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
-        if mode == "ddp_fp16":
-            from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-            model.register_comm_hook(None, default_hooks.fp16_compress_hook)
-    inputs, target = make_batch(name, batch)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("network", choices=NETWORKS)
+    parser.add_argument("--mode", default="eager")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--meeting", help="directory that the ranks share")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    step = make_step(options.network, options)
+    warm_up(step, options.ranks)
     seconds = []
-    for _ in range(steps):
+    for _ in range(options.steps):
         begin = time.monotonic()
-        optimizer.zero_grad(set_to_none=mode == "eager")
-        loss_of(model(inputs), target).backward()
-        optimizer.step()
+        step()
         seconds.append(time.monotonic() - begin)
-    # The first steps allocate memory.
-    kept = seconds[2:] if len(seconds) > 4 else seconds[1:]
-    if rank == 0:
-        print(json.dumps({"median": statistics.median(kept)}))
+    if options.rank == 0:
+        print(json.dumps({"median": statistics.median(seconds), "seconds": seconds}))
+    if options.ranks > 1:
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

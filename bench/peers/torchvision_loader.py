@@ -7,10 +7,15 @@ Prints samples per second; start-up and the first batch are not counted.
 
 import sys
 import time
+from pathlib import Path
 
-import torch
-from torchvision import transforms
-from torchvision.datasets import ImageFolder
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from networks import require
+
+torch = require("torch")
+require("torchvision")
+from torchvision import transforms  # noqa: E402
+from torchvision.datasets import ImageFolder  # noqa: E402
 
 
 def main():
@@ -34,4 +39,5 @@ def main():
                 return
 
 
-main()
+if __name__ == "__main__":
+    main()

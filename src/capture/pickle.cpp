@@ -267,6 +267,7 @@ class Machine {
         push({.kind = Kind::persistent, .items = {pop()}});
         return true;
       case 'R':
+      case 0x81:  // makes an object of a class
         call();
         return true;
       case 'b':  // sets attributes, such as the _metadata of a state dict

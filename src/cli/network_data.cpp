@@ -38,16 +38,31 @@ DataNeeds needs_of(const networks::Network& network, int threads) {
       .threads = threads};
 }
 
-networks::LossOptions loss_for(const Settings& settings, const networks::Network& network,
-                               const data::Dataset& data) {
-  const bool numbers = settings.text("data.source") == "random"
-                           ? network.random_sample.target == networks::RandomTarget::numbers
-                           : data.classes() == 0;
+namespace {
+
+networks::LossOptions loss_of(const Settings& settings, const networks::Network& network,
+                              const data::Dataset& data, bool numbers) {
   const networks::Objective otherwise =
       numbers ? networks::Objective::regression : networks::Objective::classification;
   return {.objective = networks::chosen_objective(settings).value_or(otherwise),
           .target = {.label = data.classes() > 0, .size = data.target_size()},
           .auxiliary_weight = network.auxiliary_weight};
+}
+
+}  // namespace
+
+networks::LossOptions loss_for_random_data(const Settings& settings,
+                                           const networks::Network& network,
+                                           const data::Dataset& data) {
+  return loss_of(settings, network, data,
+                 network.random_sample.target == networks::RandomTarget::numbers);
+}
+
+networks::LossOptions loss_for(const Settings& settings, const networks::Network& network,
+                               const data::Dataset& data) {
+  if (settings.text("data.source") == "random")
+    return loss_for_random_data(settings, network, data);
+  return loss_of(settings, network, data, data.classes() == 0);
 }
 
 }  // namespace renkei::cli

@@ -18,4 +18,9 @@ DataNeeds needs_of(const networks::Network& network, int threads);
 networks::LossOptions loss_for(const Settings& settings, const networks::Network& network,
                                const data::Dataset& data);
 
+// The same for data of make_random_data(), whatever data.source says.
+networks::LossOptions loss_for_random_data(const Settings& settings,
+                                           const networks::Network& network,
+                                           const data::Dataset& data);
+
 }  // namespace renkei::cli

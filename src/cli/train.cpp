@@ -57,6 +57,11 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   const bool first = transport.rank() == 0;
   const std::string warning = run::check_loaded_libraries();
   if (first && !warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
+  if (first && settings.text("train.precision") == "bf16" &&
+      !rewrite::rewrite_options(settings).bf16)
+    fmt::print(stderr,
+               "note: this processor has no bf16 instructions, so it computes in fp32, which is "
+               "faster here and more exact\n");
   run::install_memory_pools();
   run::set_threads(context.threads);
   const capture::OpenNetwork open = capture::open_network(settings);

@@ -13,4 +13,12 @@ int64_t block_for(int64_t channels, int64_t preferred) {
   return channels % 8 == 0 ? 8 : 1;
 }
 
+bool has_bf16_instructions() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace renkei::compute

@@ -29,6 +29,9 @@ struct ImageShape {
 // Ranks that exchange images must agree on it.
 int64_t preferred_block();
 
+// Whether the processor multiplies bf16 numbers itself; else each product would be made of casts.
+bool has_bf16_instructions();
+
 // The block for images of so many channels: the preferred one, 8 where they do not fill it, and 1
 // (plain) where they do not fill that.
 int64_t block_for(int64_t channels, int64_t preferred = preferred_block());

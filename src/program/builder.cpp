@@ -94,8 +94,7 @@ ValueId Builder::add_state(std::string_view name, StateKind kind, std::vector<in
       add_value(full, ValueKind::tensor, dtype, std::vector<Size>(sizes.begin(), sizes.end()));
   // Parameters come before buffers.
   const auto place = std::ranges::upper_bound(program_.state, kind, {}, &State::kind);
-  program_.state.insert(place,
-                        {.name = full, .kind = kind, .value = id, .initial = initial});
+  program_.state.insert(place, {.name = full, .kind = kind, .value = id, .initial = initial});
   return id;
 }
 

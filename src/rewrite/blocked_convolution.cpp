@@ -55,7 +55,8 @@ std::string read_geometry(const ImageContext& context, const Op& op, Geometry& g
               .padding = *padding,
               .dilation = *dilation,
               .block = context.block_for(sizes[0].number())};
-  if (geometry.is_simple() || geometry.block == 1 || context.options.general_kernels) return "";
+  if (geometry.is_simple() || geometry.block == 1 || context.options.general_convolutions)
+    return "";
   if (*groups != 1) return fmt::format("it has {} groups", *groups);
   if (*dilation != Pair{1, 1}) return "it is dilated";
   return stride->first != stride->second ? "its strides differ" : "its blocks are not of 8";

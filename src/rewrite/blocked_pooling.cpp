@@ -117,7 +117,7 @@ BlockedForm blocked_pooling(const ImageContext& context, int place) {
   Window window{kernel->first, stride->first, padding->first};
   window.ceil = *ceil && !windows_fit(context.editor.value(input), window);
   window.count_padding = max || window.padding == 0 || *count_padding;
-  if (!window.is_simple() && !context.options.general_kernels)
+  if (!window.is_simple() && !context.options.general_pooling)
     return {.why_not = window.ceil ? "its last windows are cut off (ceil_mode)"
                                    : "its averages leave out the padding"};
   return pooling(context, op, input, window, max);

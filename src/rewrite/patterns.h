@@ -19,7 +19,10 @@ void remove_identities(Editor& editor, std::vector<Applied>& applied);
 void count_batches_in_kernel(Editor& editor);
 void fuse_convolution_relu(Editor& editor, std::vector<Applied>& applied);
 void fuse_batch_norm_tail(Editor& editor, std::vector<Applied>& applied);
-void use_dense_kernels(Editor& editor, std::vector<Applied>& applied);
+void find_composed_gelu(Editor& editor, std::vector<Applied>& applied);
+void use_dense_kernels(Editor& editor, const RewriteOptions& options,
+                       std::vector<Applied>& applied);
+void use_row_kernels(Editor& editor, const RewriteOptions& options, std::vector<Applied>& applied);
 void make_in_place(Editor& editor, const std::vector<WasInPlace>& operations);
 
 }  // namespace renkei::rewrite

@@ -17,12 +17,14 @@
 namespace renkei::rewrite {
 
 struct RewriteOptions {
-  bool blocked_layout = true;  // images stay in blocks of channels from layer to layer
-  bool dense = true;           // dense layers with their activation as one operation
-  int block = 8;               // channels in a block, where they fill it; else 8
-  // Groups, dilation, strides that differ and windows that are cut off: renkei.conv.general and
-  // renkei.pool.general.
-  bool general_kernels = false;
+  bool blocked_layout = true;        // images stay in blocks of channels from layer to layer
+  bool dense = true;                 // dense layers with their activation as one operation
+  int block = 8;                     // channels in a block, where they fill it; else 8
+  bool general_convolutions = true;  // with groups, dilation, strides that differ: conv.general
+  bool general_pooling = false;      // with windows that are cut off: pool.general
+  // Of transformers (dense.cpp, rows.cpp); off where nothing binds their kernels yet.
+  bool gelu = false, residuals = false;  // as part of the dense layer before
+  bool layer_norm = false, dropout = false, cross_entropy = false, embedding = false;
   bool bf16 = false;                   // mixed precision (mixed_precision.h)
   bool training = true;                // gradients are asked for
   bool inputs_need_gradients = false;  // of a part of a network, whose inputs come from other parts

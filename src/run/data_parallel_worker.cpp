@@ -85,6 +85,8 @@ void DataParallelWorker::take_initial_state() {
     memory.fill_values = communicator.local_rank() == 0;
   }
   parameters_ = std::make_unique<FlatParameters>(job_.model.trained(), context_.sink, memory);
+  for (const torch::Tensor& parameter : job_.model.trained_by_autograd())
+    context_.sink.remove(parameter);
   release_unused_memory();  // where the parameters were before
   communicator.local_barrier(call("begin of training"));
 }

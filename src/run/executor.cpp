@@ -200,7 +200,10 @@ struct Executor::Code {
     } else {
       if (instruction.context_at >= 0)
         stack[static_cast<size_t>(instruction.context_at)] = context.as_argument();
-      if (instruction.draws_as >= 0)
+      if (instruction.draws_as >= 0 && instruction.context_at >= 0) {
+        context.operation_seed = seed_of(context.random, instruction.draws_as);
+        instruction.operation->callBoxed(stack);
+      } else if (instruction.draws_as >= 0)
         draw(*instruction.operation, stack, instruction.generator_at,
              seed_of(context.random, instruction.draws_as));
       else

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "run/executor.h"
 
@@ -33,6 +34,18 @@ std::vector<torch::Tensor> Model::trained() const {
   std::vector<torch::Tensor> list;
   for (size_t i = 0; i < training.state.size(); ++i)
     if (is_trained(i)) list.push_back(training.state[i]);
+  return list;
+}
+
+std::vector<torch::Tensor> Model::trained_by_autograd() const {
+  std::set<program::ValueId> used_by_torch;
+  for (const program::Op& op : training.program.ops)
+    if (!op.target.starts_with("renkei."))
+      for (const program::ValueId value : program::references(op)) used_by_torch.insert(value);
+  std::vector<torch::Tensor> list;
+  for (size_t i = 0; i < training.state.size(); ++i)
+    if (is_trained(i) && used_by_torch.contains(training.program.state[i].value))
+      list.push_back(training.state[i]);
   return list;
 }
 

@@ -30,6 +30,8 @@ struct Model {
 
   bool is_trained(size_t state) const;         // a parameter that has gradients
   std::vector<torch::Tensor> trained() const;  // all of them
+  // Those that operations of Torch's own use too: autograd carries all their gradients.
+  std::vector<torch::Tensor> trained_by_autograd() const;
   std::vector<torch::Tensor> buffers() const;
   int64_t parameter_count() const;  // values of all parameters, frozen ones too
   BoundProgram& evaluation_or_throw();

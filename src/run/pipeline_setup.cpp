@@ -174,6 +174,8 @@ void PipelineWorker::divide_parameters(const std::vector<std::vector<int>>& stag
     open_group(group, kTiedChannel, false);
     tied_.push_back(std::move(group));
   }
+  for (const torch::Tensor& parameter : job_.model.trained_by_autograd())
+    context_.sink.remove(parameter);
   release_unused_memory();
 }
 

@@ -36,10 +36,11 @@ void declare_settings(Settings& settings) {
                     .low = 1,
                     .high = 1e18,
                     .flag = "--device-memory"});
-  settings.declare({.name = "train.save",
-                    .kind = SettingKind::boolean,
-                    .default_value = "false",
-                    .help = "write the weights to model.safetensors in the run directory at the end"});
+  settings.declare(
+      {.name = "train.save",
+       .kind = SettingKind::boolean,
+       .default_value = "false",
+       .help = "write the weights to model.safetensors in the run directory at the end"});
   settings.declare({.name = "train.epochs",
                     .kind = SettingKind::integer,
                     .default_value = "1",

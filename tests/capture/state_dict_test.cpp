@@ -44,6 +44,8 @@ TEST(StateDict, CodeIsRefusedByItsName) {
               HasSubstr("uses posix.system, which is code"));
   EXPECT_THAT(refusal(pickled_dictionary({{"n", "cnumpy.core.multiarray\nscalar\n)R"}})).message,
               HasSubstr("uses numpy.core.multiarray.scalar, which is code"));
+  EXPECT_THAT(refusal(pickled_dictionary({{"n", "cargparse\nNamespace\n)\x81}b"}})).message,
+              HasSubstr("uses argparse.Namespace, which is code"));
   EXPECT_THAT(refusal(pickled_dictionary({{"n", "cnumpy.core.multiarray\nscalar\n)R"}})).hint,
               HasSubstr("model.state_dict()"));
 }

@@ -30,8 +30,8 @@ int main(int count, char** arguments) {
   try {
     for (int i = 1; i < count; ++i) {
       const std::string argument = arguments[i];
-      if (argument == "--general") {
-        options.general_kernels = true;
+      if (argument == "--simple") {
+        options.general_convolutions = false;
       } else if (argument == "--text") {
         text = true;
       } else {

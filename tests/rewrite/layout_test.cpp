@@ -56,7 +56,7 @@ TEST(Layout, ResNet50IsFusedAndStaysInBlockedLayoutFromEndToEnd) {
 }
 
 TEST(Layout, HasLargerBlocksWhereTheyAreAskedFor) {
-  const auto rewritten = rewrite(resnet50().program, {.block = 16, .general_kernels = true});
+  const auto rewritten = rewrite(resnet50().program, {.block = 16});
   EXPECT_EQ(count(rewritten.program, "renkei.conv.general"), 53);
   const Op& first = rewritten.program.ops.front();
   EXPECT_EQ(rewritten.program.value(first.outputs[0]).sizes,
@@ -157,7 +157,7 @@ TEST(Layout, SaysWhyAConvolutionIsNotTaken) {
   x = net.conv("uneven", x, 16);
   set_argument(net.program.ops.back(), "stride", List{int64_t{1}, int64_t{2}});
   net.output(x);
-  const auto rewritten = rewrite(net.program, {});
+  const auto rewritten = rewrite(net.program, {.general_convolutions = false});
   EXPECT_EQ(count(rewritten.program, "renkei.conv.default"), 0);
   EXPECT_THAT(why_not(rewritten, "stem"), HasSubstr("dilated"));
   EXPECT_THAT(why_not(rewritten, "uneven"), HasSubstr("strides differ"));
@@ -169,7 +169,7 @@ TEST(Layout, GeneralKernelsTakeGroupsDilationAndStridesThatDiffer) {
   x = net.relu_(net.conv("depthwise", x, 16, 3, 1, 16));
   set_argument(net.program.ops[1], "dilation", List{int64_t{2}, int64_t{2}});
   net.output(net.flatten(net.global_pool(x)));
-  const auto program = rewrite(net.program, {.general_kernels = true}).program;
+  const auto program = rewrite(net.program, {}).program;
   EXPECT_EQ(count(program, "renkei.conv.default"), 1);
   ASSERT_EQ(program.ops[1].target, "renkei.conv.general");
   const auto argument = [&](const char* name) { return *find_argument(program.ops[1], name); };
@@ -177,7 +177,8 @@ TEST(Layout, GeneralKernelsTakeGroupsDilationAndStridesThatDiffer) {
   EXPECT_EQ(argument("dilation"), Argument(List{int64_t{2}, int64_t{2}}));
   EXPECT_EQ(argument("block"), Argument(int64_t{8}));
   EXPECT_EQ(argument("relu"), Argument(true));
-  EXPECT_THAT(why_not(rewrite(net.program, {}), "depthwise"), HasSubstr("16 groups"));
+  EXPECT_THAT(why_not(rewrite(net.program, {.general_convolutions = false}), "depthwise"),
+              HasSubstr("16 groups"));
 }
 
 TEST(Layout, BlocksOfDifferentSizesAreNotPutTogether) {
@@ -188,7 +189,7 @@ TEST(Layout, BlocksOfDifferentSizesAreNotPutTogether) {
                               {{"tensors", List{Reference{a}, Reference{b}}}, {"dim", int64_t{1}}},
                               {net.batch, 56, 32, 32});
   net.output(net.flatten(net.global_pool(net.conv("c", both, 16, 1))));
-  const RewriteOptions options{.block = 16, .general_kernels = true};
+  const RewriteOptions options{.block = 16};
   EXPECT_EQ(count(rewrite(net.program, options).program, "renkei.to_plain.default"), 2);
 }
 
@@ -206,6 +207,8 @@ TEST(Layout, PoolingWithCutOffWindowsStaysPlain) {
     const ValueId x = net.conv("conv", net.image(3, pixels), 16);
     net.output(net.max_pool(x, 3, 2, 0, true));
     EXPECT_EQ(count(rewrite(net.program, {}).program, "renkei.pool.default"), pixels == 31 ? 1 : 0);
+    EXPECT_EQ(count(rewrite(net.program, {.general_pooling = true}).program, "renkei.pool.general"),
+              pixels == 31 ? 0 : 1);
   }
 }
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import torchvision_ops  # noqa: F401, I001  (before torchvision)
 import torch
-import torchvision_ops  # noqa: F401
 import torchvision
 
 DRIVER = os.environ["RENKEI_REWRITE_DRIVER"]
@@ -111,8 +111,8 @@ class RewritePt2Test(unittest.TestCase):
             },
         )
 
-    def test_mobilenet_v2_is_blocked_with_general_kernels(self):
-        result = rewritten("mobilenet_v2", "--general")
+    def test_mobilenet_v2_is_blocked_too(self):
+        result = rewritten("mobilenet_v2")
         self.assertEqual(
             result["targets"],
             {
@@ -128,8 +128,8 @@ class RewritePt2Test(unittest.TestCase):
         )
         self.assertEqual(refused(result), [])
 
-    def test_efficientnet_b0_is_blocked_with_general_kernels(self):
-        targets = rewritten("efficientnet_b0", "--general")["targets"]
+    def test_efficientnet_b0_is_blocked_too(self):
+        targets = rewritten("efficientnet_b0")["targets"]
         for target, number in {
             "renkei.conv.default": 43,
             "renkei.conv.general": 16,
@@ -140,8 +140,8 @@ class RewritePt2Test(unittest.TestCase):
         }.items():
             self.assertEqual(targets.get(target, 0), number, target)
 
-    def test_without_general_kernels_depthwise_convolutions_are_torchs(self):
-        result = rewritten("mobilenet_v2")
+    def test_without_general_convolutions_depthwise_convolutions_are_torchs(self):
+        result = rewritten("mobilenet_v2", "--simple")
         self.assertEqual(result["targets"]["aten.conv2d.default"], 17)
         self.assertTrue(all("groups" in why for why in refused(result) if "convolution" in why))
 

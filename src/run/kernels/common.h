@@ -10,6 +10,7 @@
 #include <torch/torch.h>
 
 #include "compute/blocked.h"
+#include "compute/rows.h"
 #include "run/execution_context.h"
 
 namespace renkei::run::kernels {
@@ -25,23 +26,38 @@ inline float* place(Tensor& tensor) {
   return tensor.mutable_data_ptr<float>();
 }
 
+inline compute::RowShape rows_of(const Tensor& tensor) {
+  const int64_t columns = tensor.size(-1);
+  return {.rows = columns > 0 ? tensor.numel() / columns : 0, .columns = columns};
+}
+
 // The result for an input without values (Torch's meta device) is one too.
 inline Tensor blank_result(const Tensor& input, at::IntArrayRef shape) {
   return torch::empty(shape, input.options().requires_grad(torch::GradMode::is_enabled()));
+}
+
+// Where the gradient of a parameter goes; `gradient` is what autograd must be given for it. No
+// place where the parameter is undefined.
+struct Place {
+  float* data = nullptr;
+  compute::Write write = compute::Write::replace;
+  Tensor gradient = {};
+};
+inline Place place_for(ExecutionContext* context, const Tensor& parameter) {
+  if (!parameter.defined()) return {};
+  if (context)
+    if (const auto target = context->sink.claim(parameter)) return {target->data, target->write};
+  Tensor gradient = torch::empty(parameter.sizes());
+  return {place(gradient), compute::Write::replace, gradient};
 }
 
 // Calls compute(pointer, write) so that the gradient of `parameter` ends where it belongs, and
 // returns what autograd must be given for it.
 template <typename Compute>
 Tensor give_gradient(ExecutionContext* context, const Tensor& parameter, Compute compute) {
-  if (context)
-    if (const auto target = context->sink.claim(parameter)) {
-      compute(target->data, target->write);
-      return {};
-    }
-  Tensor gradient = torch::empty(parameter.sizes());
-  compute(place(gradient), compute::Write::replace);
-  return gradient;
+  const Place to = place_for(context, parameter);
+  compute(to.data, to.write);
+  return to.gradient;
 }
 
 // The same for work that may be put off: `compute` must own what it needs.

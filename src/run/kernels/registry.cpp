@@ -8,6 +8,7 @@ TORCH_LIBRARY(renkei, library) {
   register_layout(library);
   register_linear(library);
   register_pooling(library);
+  register_rows(library);
 }
 
 void load() {}

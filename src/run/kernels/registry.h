@@ -10,6 +10,7 @@ void register_convolution(torch::Library& library);
 void register_layout(torch::Library& library);
 void register_linear(torch::Library& library);
 void register_pooling(torch::Library& library);
+void register_rows(torch::Library& library);
 
 // Makes sure that they are there: whoever calls this is linked with them.
 void load();
