@@ -9,9 +9,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 
 import eager  # noqa: E402
-import renkei  # noqa: E402
 import torch  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
+
+import renkei  # noqa: E402
 
 SEED, STEPS, MOMENTUM = 5, 5, 0.9
 RANKS = 2
