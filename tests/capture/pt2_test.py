@@ -13,6 +13,7 @@ import zlib
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "src/capture"))
 
 import torch
 from export_model import ExportError, export_model, parse_input
