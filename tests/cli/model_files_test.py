@@ -59,7 +59,7 @@ class Evaluated(nn.Module):
     def forward(self, image):
         row = self.drop(image.flatten(1))
         branch = self.branch(row)
-        kept = torch.empty(len(row), 1).bernoulli_(0.5) if self.training else 0.5
+        kept = torch.empty_like(row[:, :1]).bernoulli_(0.5) if self.training else 0.5
         return self.main(row) + branch * kept
 
 
@@ -207,7 +207,7 @@ class Refused(FileCase):
         with zipfile.ZipFile(self.path / "net.pt2", "w") as damaged:
             for name, content in parts.items():
                 damaged.writestr(name, content[:-40] if name.endswith("models/model.json") else content)
-        self.refuse(3, "model.json", "hint: ")
+        self.refuse(3, "net.pt2: this is not valid JSON", "export the model again")
 
     def test_an_operator_of_a_library_that_is_missing(self):
         library = torch.library.Library("renkei_test_library", "DEF")
