@@ -8,11 +8,13 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "bench/data.h"
+#include "capture/open_network.h"
 #include "cli/commands.h"
 #include "cli/data_sources.h"
 #include "data/loader/loader_settings.h"
 #include "data/storage/storage_settings.h"
-#include "graph/synthetic.h"
+#include "networks/settings.h"
+#include "program/work.h"
 #include "report/table.h"
 
 namespace renkei::cli {
@@ -29,29 +31,38 @@ struct Flags {
   bool decode = false;
 };
 
-// The work of a network for a sample, over that of ResNet-50, of which the times are known.
-double work_of(const std::string& network) {
-  const auto flops = [](const graph::Graph& graph) {
-    double sum = 0;
-    for (const graph::Op& op : graph.ops) sum += op.flops;
-    return sum;
-  };
-  return flops(graph::named_network(network, {}, 1)) / flops(graph::resnet({}));
+// Of a sample, forward, as published figures count it.
+double flops_of(Settings settings, const std::string& network, const std::string& origin) {
+  settings.set("model.name", network, origin);
+  const program::Program program = capture::open_network(settings).network.training;
+  constexpr int64_t kSamples = 2;  // files may not hold for one
+  const program::SymbolValues symbols = program::with_batch(program, kSamples);
+  double products = 0;
+  for (const program::Op& op : program.ops)
+    products += program::work_of(program, op, symbols).products;
+  return products / kSamples;
 }
 
-double seconds_per_sample(const Flags& flags) {
+// The work of a network for a sample, over that of ResNet-50, of which the times are known.
+double work_of(const Settings& settings, const std::string& network) {
+  Settings standard;
+  networks::declare_settings(standard);
+  return flops_of(settings, network, "--network") / flops_of(standard, "resnet50", "--network");
+}
+
+double seconds_per_sample(const Flags& flags, double work) {
   if (flags.accelerator == "none") return 0;
   for (const bench::Accelerator& known : bench::known_accelerators())
-    if (known.name == flags.accelerator) return known.seconds_per_sample * work_of(flags.network);
+    if (known.name == flags.accelerator) return known.seconds_per_sample * work;
   return parse_duration(flags.accelerator) / static_cast<double>(flags.batch);
 }
 
-std::vector<bench::DataRow> measure(const Invocation& invocation, const Flags& flags) {
+std::vector<bench::DataRow> measure(const Invocation& invocation, const Flags& flags, double work) {
   const Settings& settings = invocation.settings;
   bench::DataOptions options{.batch = flags.batch,
                              .epochs = flags.epochs,
                              .most_steps = flags.steps,
-                             .seconds_per_sample = seconds_per_sample(flags),
+                             .seconds_per_sample = seconds_per_sample(flags, work),
                              .bare_decoding = flags.decode,
                              .seed = static_cast<uint64_t>(settings.integer("run.seed"))};
   options.transform = {.height = flags.side,
@@ -137,11 +148,11 @@ struct Demand {
 };
 
 // What a network needs of this data on each accelerator, beside what was measured.
-std::vector<Demand> demand_of(const bench::DataRow& row, const std::string& network) {
+std::vector<Demand> demand_of(const bench::DataRow& row, double work) {
   std::vector<Demand> list;
   const double bytes = static_cast<double>(row.dataset_bytes) / static_cast<double>(row.samples);
   for (const bench::Accelerator& accelerator : bench::known_accelerators()) {
-    const double rate = 1 / (accelerator.seconds_per_sample * work_of(network));
+    const double rate = 1 / (accelerator.seconds_per_sample * work);
     list.push_back({.accelerator = accelerator.name,
                     .samples_per_second = rate,
                     .mb_per_second = rate * bytes / 1e6,
@@ -197,18 +208,19 @@ nlohmann::json json_of(const bench::DataRow& row) {
 }
 
 int run(Invocation& invocation, const Flags& flags) {
-  const std::vector<bench::DataRow> rows = measure(invocation, flags);
+  const double work = work_of(invocation.settings, flags.network);
+  const std::vector<bench::DataRow> rows = measure(invocation, flags, work);
   if (!invocation.json) {
     fmt::print("{}", table_of(rows));
     if (flags.accelerator == "none")
-      fmt::print("{}", text_of(demand_of(rows.front(), flags.network), flags.network));
+      fmt::print("{}", text_of(demand_of(rows.front(), work), flags.network));
     return 0;
   }
   nlohmann::json list = nlohmann::json::array();
   for (const auto& row : rows) {
     list.push_back(json_of(row));
     // An accelerator that waits does not show how fast data could come.
-    if (flags.accelerator == "none") list.back()["demand"] = json_of(demand_of(row, flags.network));
+    if (flags.accelerator == "none") list.back()["demand"] = json_of(demand_of(row, work));
   }
   fmt::print("{}\n", nlohmann::json{{"command", invocation.command},
                                     {"version", kVersion},
@@ -240,7 +252,7 @@ Command make_bench_data_command() {
                             "whose computing is emulated; the time of others than resnet50 follows "
                             "from their work")
                     .show_default()
-                    .one_of(graph::network_names());
+                    .value_name("NAME|FILE.pt2");
                 arguments.option("--batch", flags->batch, "samples in a batch")
                     .show_default()
                     .range(int64_t{1}, int64_t{1} << 20);

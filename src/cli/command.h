@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Command {
   std::function<void(Arguments&)> add_flags = {};  // its own arguments, where it has some
   std::function<int(Invocation&)> run;             // returns the exit code
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
+  std::map<std::string, std::string> former_flags = {};  // that are gone, and what to do instead
 };
 
 }  // namespace renkei::cli

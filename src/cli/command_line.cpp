@@ -95,6 +95,14 @@ void refuse_unknown(const CLI::App& app, const std::string& word) {
       near ? fmt::format("did you mean {}? {}", *near, more) : more);
 }
 
+void refuse_former(const Command& command, const std::string& word) {
+  const std::string flag = word.substr(0, word.find('='));
+  const auto former = command.former_flags.find(flag);
+  if (former != command.former_flags.end())
+    throw Error(ErrorCode::usage, fmt::format("renkei {} has no {} any more", command.name, flag),
+                former->second);
+}
+
 const CLI::App& innermost(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : innermost(*chosen.front());
@@ -181,7 +189,11 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
   for (size_t i = 0; i < commands.size(); ++i) {
     if (!apps[i]->parsed()) continue;
     if (!commands[i].takes_anything) {
-      if (!apps[i]->remaining().empty()) refuse_unknown(*apps[i], apps[i]->remaining().front());
+      if (!apps[i]->remaining().empty()) {
+        const std::string word = apps[i]->remaining().front();
+        refuse_former(commands[i], word);
+        refuse_unknown(*apps[i], word);
+      }
       apply(parsed[i], *apps[i]);
     }
     if (parsed[i].print_config) {

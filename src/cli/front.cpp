@@ -19,11 +19,7 @@ bool needs_torch(const std::vector<std::string>& arguments) {
   const bool alone = first == "plan" || first == "model" ||
                      (first == "data" && !second.starts_with("-")) ||
                      (first == "bench" && (second == "collectives" || second == "data"));
-  // Settings of all commands may be in a file, and help and errors name those of all.
-  return !alone || std::ranges::any_of(arguments, [](const std::string& argument) {
-    return argument.starts_with("--config") || argument.starts_with("--set") ||
-           argument == "--print-config" || argument == "--measure";
-  });
+  return !alone || std::ranges::count(arguments, "--measure") > 0;
 }
 
 void become_torch_program(char** argv) {

@@ -1,7 +1,7 @@
 // The program that users start, in front of the one with Torch.
 //
 // Loading LibTorch takes most of a second. So `renkei` is linked without it and does what it can by
-// itself: data sets, plans of known networks, collectives. For all else it becomes `renkei-torch`,
+// itself: data sets, networks, plans, collectives. For all else it becomes `renkei-torch`,
 // which lies beside it and has every command.
 #pragma once
 

@@ -1,7 +1,6 @@
 // renkei plan: who computes what? Needs neither devices nor weights.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +15,7 @@
 #include "cluster/local_machine.h"
 #include "graph/drawing.h"
 #include "graph/graph_json.h"
-#include "graph/synthetic.h"
+#include "networks/network.h"
 #include "plan/plan_file.h"
 #include "report/progress.h"
 #include "schedule/drawing.h"
@@ -26,10 +25,9 @@ namespace {
 
 struct Options {
   std::string model, graph_file;
-  std::vector<std::string> dimensions;
   int64_t batch = 0;          // 0: not given
   int64_t micro_batches = 0;  // 0: not given
-  bool measure = false, capture = false;
+  bool measure = false;
   std::string output, drawing, save_graph;
 };
 
@@ -37,37 +35,21 @@ struct Options {
 constexpr int64_t kMeasuredSamples = 8;
 
 graph::Graph make_graph(const Invocation& invocation, const Options& options) {
-  if (options.graph_file.empty() == options.model.empty())
-    throw Error(ErrorCode::usage, "give either --graph FILE.json or --model NAME",
-                fmt::format("the networks that need no file are {}",
-                            fmt::join(graph::network_names(), ", ")));
+  if (options.graph_file.empty() == options.model.empty()) {
+    std::vector<std::string> names;
+    for (const networks::NetworkDescription& network : networks::networks())
+      names.push_back(network.name);
+    throw Error(ErrorCode::usage, "give either --graph FILE.json or --model NAME|FILE.pt2",
+                fmt::format("the networks that need no file are {}", fmt::join(names, ", ")));
+  }
   if (!options.graph_file.empty()) return graph::load_graph(options.graph_file);
-  const bool is_file = std::filesystem::is_regular_file(options.model);
   if (options.measure && invocation.settings.text("plan.cluster") != "local")
     throw Error(ErrorCode::usage, "--measure measures this machine, not another cluster",
                 "leave --measure or --cluster out");
-  if (options.measure || options.capture || is_file) {
-    if (!options.dimensions.empty())
-      throw Error(ErrorCode::usage, "--dimension is for networks by their published dimensions",
-                  "write --set model.layers=96 instead");
-    Settings settings = invocation.settings;
-    settings.set("model.name", options.model, "--model");
-    if (!options.measure) return estimated_graph(settings);
-    return measured_graph(settings, {.samples = kMeasuredSamples, .quiet = invocation.quiet});
-  }
-  std::vector<graph::NamedDimension> dimensions;
-  for (const std::string& text : options.dimensions) {
-    const size_t sign = text.find('=');
-    int64_t value = 0;
-    if (sign != std::string::npos) value = parse_size(text.substr(sign + 1));
-    if (value < 1 || value > 1'000'000)
-      throw Error(ErrorCode::usage, fmt::format("--dimension {}: not a dimension", text),
-                  "write it as layers=96, with a number from 1 to 1,000,000");
-    dimensions.push_back({text.substr(0, sign), value});
-  }
-  graph::Graph graph = graph::named_network(options.model, dimensions, 1);
-  graph.estimated = true;
-  return graph;
+  Settings settings = invocation.settings;
+  settings.set("model.name", options.model, "--model");
+  if (!options.measure) return estimated_graph(settings);
+  return measured_graph(settings, {.samples = kMeasuredSamples, .quiet = invocation.quiet});
 }
 
 plan::Problem make_problem(const Invocation& invocation, const Options& options) {
@@ -167,19 +149,13 @@ Command make_plan_command() {
       .add_flags =
           [options](Arguments& arguments) {
             arguments.option("--graph", options->graph_file, "plan the graph in this JSON file");
-            arguments.option("--model", options->model,
-                             "plan a network by its published dimensions, with estimated costs, or "
-                             "a .pt2 file");
-            arguments.flag("--capture", options->capture,
-                           "plan the network that `renkei train --model` would train, and count "
-                           "the work of its ops");
-            arguments.flag("--measure", options->measure,
-                           "measure the ops of that network on this machine");
             arguments
-                .option("--dimension", options->dimensions,
-                        "a dimension of that network, such as layers=96")
-                .value_name("KEY=VALUE")
-                .one_value_each();
+                .option("--model", options->model,
+                        "plan a network or a .pt2 file as `renkei train --model` would train it; "
+                        "its work is counted")
+                .value_name("NAME|FILE.pt2");
+            arguments.flag("--measure", options->measure,
+                           "measure the ops of that network on this machine instead");
             arguments.option("--batch", options->batch, "samples of a step")
                 .range(int64_t{1}, int64_t{1} << 40);
             arguments
@@ -193,7 +169,10 @@ Command make_plan_command() {
             arguments.option("--save-graph", options->save_graph,
                              "write the planned graph to this file");
           },
-      .run = [options](Invocation& invocation) { return run(invocation, *options); }};
+      .run = [options](Invocation& invocation) { return run(invocation, *options); },
+      .former_flags = {{"--capture",
+                        "leave it out: networks are always planned as they are trained"},
+                       {"--dimension", "write it as a setting: --set model.layers=96"}}};
 }
 
 }  // namespace renkei::cli

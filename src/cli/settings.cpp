@@ -5,12 +5,10 @@
 #include "cli/training_data.h"
 #include "comm/communicator.h"
 #include "networks/settings.h"
+#include "optim/settings.h"
 #include "plan/search.h"
 #include "rewrite/rewrite.h"
-#ifdef RENKEI_HAVE_TORCH
-#include "optim/settings.h"
-#include "run/trainer.h"
-#endif
+#include "run/settings.h"
 
 namespace renkei::cli {
 
@@ -20,14 +18,10 @@ Settings declare_all_settings() {
   declare_rank_settings(settings);
   networks::declare_settings(settings);
   declare_data_settings(settings);
-#ifdef RENKEI_HAVE_TORCH
   run::declare_settings(settings);
   optim::declare_settings(settings);
-#endif
   rewrite::declare_rewrite_settings(settings);
-#ifdef RENKEI_HAVE_TORCH
   run::declare_compute_settings(settings);
-#endif
   comm::declare_settings(settings);
   plan::declare_settings(settings);
   return settings;

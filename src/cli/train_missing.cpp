@@ -31,7 +31,7 @@ Command make_train_command() {
 
 Command make_bench_compute_command() {
   return missing("bench compute", "the time and the rate of each layer of a network",
-                 "has no networks");
+                 "can't compute networks");
 }
 
 Command make_bench_pipeline_command() {

@@ -1,5 +1,5 @@
 // What a model computes, and what each part of it costs: plain structs, without Torch. A graph is
-// made from a program (lowering.h), read from a file (graph_json.h) or made up (synthetic.h).
+// made from a program (lowering.h) or read from a file (graph_json.h).
 #pragma once
 
 #include <cstdint>

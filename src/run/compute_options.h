@@ -12,8 +12,6 @@ struct ComputeOptions {
   bool direct_gradients = true;  // kernels write gradients where they are reduced
 };
 
-// Beside those of the rewrites (rewrite/rewrite.h).
-void declare_compute_settings(Settings& settings);
 ComputeOptions compute_options(const Settings& settings);
 
 }  // namespace renkei::run

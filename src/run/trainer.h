@@ -39,7 +39,6 @@ struct TrainOptions {
   double emulated_task_seconds = 0;
 };
 
-void declare_settings(Settings& settings);
 TrainOptions train_options(const Settings& settings);
 plan::BatchRequest batch_request(const Settings& settings);
 

@@ -65,7 +65,7 @@ class Pipeline(Case):
         self.assertEqual(trained["plan"]["stages"], 2)
         self.assertEqual(trained["batch"], 16)
         # The same for a cluster that is not here: its work is counted, not measured.
-        elsewhere = self.run_json("plan", "--model", "lenet", "--capture", "--cluster", "mn1",
+        elsewhere = self.run_json("plan", "--model", "lenet", "--cluster", "mn1",
                                   "--devices", "4", "--batch", "64")
         self.assertGreater(elsewhere["predicted"]["step_seconds"], 0)
         self.assert_fails(2, "--measure measures this machine", "--cluster", "plan", "--model",

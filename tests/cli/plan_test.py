@@ -1,4 +1,5 @@
 import json
+import resource
 import unittest
 import xml.etree.ElementTree as xml
 
@@ -84,13 +85,38 @@ class Plan(Case):
         self.assertEqual(self.plan("--devices", 2)["predicted"]["step_seconds"], 0)
 
     def test_estimates_are_called_estimates(self):
-        plan = self.run_json("plan", "--model", "bert", "--dimension", "layers=4",
-                             "--dimension", "hidden=256", "--cluster", "mn1", "--devices", 2,
+        plan = self.run_json("plan", "--model", "bert", "--set", "model.layers=4",
+                             "--set", "model.hidden=256", "--cluster", "mn1", "--devices", 2,
                              "--save-graph", "bert.json")
         self.assertEqual(plan["costs"], "estimated")
         again = self.run_json("plan", "--graph", "bert.json", "--cluster", "mn1", "--devices", 2,
                               "--batch", plan["batch"])
         self.assertEqual(again["predicted"], plan["predicted"])
+
+    def test_every_network_is_planned_by_its_name(self):
+        for row in self.run_json("model", "list")["rows"]:
+            plan = self.run_json("plan", "--model", row["model"], "--cluster", "mn1", "--devices", 2,
+                                 "--stages", 2, "--save-graph", "network.json", "--time-limit", "5s")
+            self.assertEqual(plan["stages"], 2, row)
+            graph = json.loads((self.path / "network.json").read_text())
+            shown = self.run_json("model", "show", row["model"])
+            parameters = sum(p["bytes"] // 4 for p in graph["parameters"] if p.get("trainable", True))
+            self.assertEqual(parameters, shown["parameters"], row)
+            self.assertGreaterEqual(sum(op["flops"] for op in graph["ops"]), shown["flops"], row)
+
+    def test_a_network_of_175_billion_parameters_is_planned_in_seconds(self):
+        def used():
+            return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+
+        begin = used()
+        plan = self.run_json("plan", "--model", "gpt", "--set", "model.layers=96", "--set", "model.hidden=12288",
+                             "--set", "model.heads=96", "--set", "model.sequence=2048",
+                             "--set", "plan.optimizer_state=2", "--cluster", "flow-type2", "--devices", 512,
+                             "--batch", 512, "--save-graph", "gpt3.json", timeout=600)
+        self.assertLess(used() - begin, 30)
+        self.assertGreater(plan["stages"], 1)
+        graph = json.loads((self.path / "gpt3.json").read_text())
+        self.assertAlmostEqual(sum(p["bytes"] for p in graph["parameters"]) / 4 / 175e9, 1, delta=0.01)
 
     def test_this_machine_is_measured(self):
         self.assertEqual(self.run_json("plan", "--graph", "graph.json", "-n", 3)["devices"], 3)
@@ -104,8 +130,12 @@ class Plan(Case):
                           "--devices", 2, "--batch", 8, "--micro-batches", 3)
         self.assert_fails(2, "there is no layout with these stages", "leave --stages", *flags,
                           "--devices", 2, "--batch", 8, "--stages", 2, "--schedule", "accumulate")
-        self.assert_fails(2, "give either --graph FILE.json or --model NAME", "bert", "plan")
-        self.assert_fails(2, "there is no network 'brt'", "bert", "plan", "--model", "brt")
+        self.assert_fails(2, "give either --graph FILE.json or --model NAME|FILE.pt2", "bert", "plan")
+        self.assert_fails(2, "'brt' is not a valid value of model.name", "did you mean bert?", "plan", "--model", "brt")
+        self.assert_fails(2, "renkei plan has no --dimension any more", "--set model.layers=96",
+                          "plan", "--model", "bert", "--dimension", "layers=4")
+        self.assert_fails(2, "renkei plan has no --capture any more", "leave it out",
+                          "plan", "--model", "bert", "--capture")
         graph = chain()
         graph["ops"][2]["inputs"] = [8]
         self.write(graph)

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "graph/synthetic.h"
+#include "tests/graph/graphs.h"
 
 namespace renkei::graph {
 namespace {
@@ -56,7 +56,7 @@ TEST(Cuts, AreCrossedByWhatIsUsedLater) {
 TEST(Cuts, CostsBetweenAnyTwoAreTheSumsOverTheirOps) {
   Random random(3, RandomUse::random_input, 0, 0);
   for (int round = 0; round < 50; ++round) {
-    const Graph graph = random_graph({.ops = 3 + round % 7, .share_parameter = 0.4}, random);
+    const Graph graph = test::random_graph({.ops = 3 + round % 7, .share_parameter = 0.4}, random);
     const auto seconds = op_seconds(graph);
     const Cuts cuts(graph, {seconds});
     for (size_t to = 0; to < cuts.size(); ++to)
@@ -90,7 +90,8 @@ TEST(Cuts, CostsBetweenAnyTwoAreTheSumsOverTheirOps) {
 }
 
 TEST(Cuts, OfALongGraphAreBeginningsThatFewBytesCross) {
-  Graph graph = transformer({.layers = 40, .hidden = 64, .sequence = 128, .vocabulary = 100});
+  Graph graph = test::network_graph(
+      "bert", {{"layers", "40"}, {"hidden", "64"}, {"sequence", "128"}, {"vocabulary", "100"}});
   estimate_seconds(graph, {1e12, 1e11, 0});
   const Cuts cuts(graph, {op_seconds(graph)}, {.most_sets = 100, .most_prefixes = 64});
   EXPECT_FALSE(cuts.complete());
@@ -106,12 +107,13 @@ TEST(Cuts, OfALongGraphAreBeginningsThatFewBytesCross) {
 }
 
 TEST(Cuts, KnowTiedParametersThatAreSplit) {
-  const Graph graph = transformer({.layers = 1, .hidden = 64, .sequence = 8, .vocabulary = 100});
+  Graph graph = test::chain_graph(3);
+  graph.ops[2].parameters.push_back(0);  // as the scores of a language model use its embedding
   const Cuts cuts(graph, {op_seconds(graph)});
-  const double embedding = 100 * 64 * 4;
   EXPECT_EQ(cuts.bytes(0, cuts.last()).tied, 0);
-  EXPECT_EQ(cuts.bytes(0, 1).tied, embedding);
-  EXPECT_EQ(cuts.bytes(1, cuts.last()).tied, embedding);
+  EXPECT_EQ(cuts.bytes(0, 1).tied, 256);
+  EXPECT_EQ(cuts.bytes(1, cuts.last()).tied, 256);
+  EXPECT_EQ(cuts.bytes(1, 2).tied, 0);
   EXPECT_EQ(cuts.bytes(0, cuts.last()).trainable, static_cast<double>(parameter_bytes(graph)));
 }
 

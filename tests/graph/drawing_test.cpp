@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/synthetic.h"
+#include "tests/graph/graphs.h"
 
 namespace renkei::graph {
 namespace {
@@ -14,7 +14,7 @@ size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST(Drawing, HasABoxForEachOpAndMarksWhatCrossesStages) {
-  Graph graph = mlp(8, 2, 1);
+  Graph graph = test::chain_graph(5);
   graph.ops[0].name = "a<b & \"c\"";
   const std::string svg = svg_drawing(graph, {0, 0, 0, 1, 1});
   EXPECT_EQ(count(svg, "<g>"), 5u);
@@ -24,7 +24,7 @@ TEST(Drawing, HasABoxForEachOpAndMarksWhatCrossesStages) {
 }
 
 TEST(Drawing, OfALargeGraphHasABoxForEachStage) {
-  const Graph graph = mlp(8, 50, 1);
+  const Graph graph = test::chain_graph(101);
   std::vector<int> stages(graph.ops.size());
   for (size_t op = 0; op < stages.size(); ++op) stages[op] = static_cast<int>(op / 40);
   EXPECT_EQ(count(svg_drawing(graph, stages, 20), "<g>"), 3u);

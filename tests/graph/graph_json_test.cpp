@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 #include "base/json_fields.h"
-#include "graph/synthetic.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/base/thrown_error.h"
 #include "tests/base/wrong_types.h"
+#include "tests/graph/graphs.h"
 
 namespace renkei::graph {
 namespace {
@@ -55,7 +55,7 @@ TEST(GraphFile, HasTheDocumentedFields) {
 
 TEST(GraphFile, ReadsBackWhatItWrote) {
   const TemporaryDirectory directory;
-  const Graph graph = resnet({.blocks = {1, 1}, .batch = 2});
+  const Graph graph = test::network_graph("resnet18");
   save_graph(graph, directory / "graph.json");
   EXPECT_EQ(to_json(load_graph(directory / "graph.json")), to_json(graph));
 }
@@ -85,7 +85,7 @@ TEST(GraphFile, TreatsANumberAndItsTextAsTheSameId) {
 
 // Any damage ends in a graph or in an Error of the data kind, never in anything else.
 TEST(GraphFile, SurvivesDamage) {
-  const std::string whole = to_json(resnet({.blocks = {1}, .batch = 2})).dump();
+  const std::string whole = to_json(test::network_graph("lenet")).dump();
   const std::string junk = "{}[]\",:-0123456789eE.ntf\\\x80";
   Random random(7, RandomUse::random_input, 0, 0);
   int refused = 0;

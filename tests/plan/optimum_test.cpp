@@ -15,7 +15,7 @@ struct Case {
 };
 
 // With few enough closed sets to try all layouts.
-graph::Graph narrow_graph(const graph::RandomGraphOptions& shape, Random& random) {
+graph::Graph narrow_graph(const test::RandomGraphOptions& shape, Random& random) {
   constexpr size_t kMostSets = 150;
   while (true) {
     graph::Graph graph = random_graph(shape, random);
@@ -35,9 +35,9 @@ Case random_case(int number) {
   const int devices = pick(1, 2, 3, 4, 4);
   const bool chain = random.below(3) == 0;
   const uint32_t sizes = chain || devices < 4 ? 12 : 10;
-  const graph::RandomGraphOptions shape{.ops = static_cast<int>(3 + random.below(sizes)),
-                                        .fork_share = chain ? 0 : 0.15,
-                                        .skip_share = chain ? 0 : 0.3};
+  const test::RandomGraphOptions shape{.ops = static_cast<int>(3 + random.below(sizes)),
+                                       .fork_share = chain ? 0 : 0.15,
+                                       .skip_share = chain ? 0 : 0.3};
   const int64_t batch = pick(2, 3, 4, 6, 8, 12);
   Case result{.problem = test::small_problem(narrow_graph(shape, random), devices, batch,
                                              random.below(4) == 0)};

@@ -25,7 +25,7 @@ struct Planned {
 
   static renkei::graph::Graph skip_graph() {
     Random random(5, RandomUse::random_input, 0, 0);
-    return renkei::graph::random_graph({.ops = 8, .fork_share = 0, .skip_share = 0.5}, random);
+    return test::random_graph({.ops = 8, .fork_share = 0, .skip_share = 0.5}, random);
   }
   Layout layout() const {
     return {.schedule = ScheduleKind::one_f_one_b,

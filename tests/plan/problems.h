@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/philox.h"
-#include "graph/synthetic.h"
 #include "plan/search.h"
+#include "tests/graph/graphs.h"
 
 namespace renkei::test {
 

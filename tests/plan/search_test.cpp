@@ -13,11 +13,14 @@
 namespace renkei::plan {
 namespace {
 
+graph::Graph bert_large() {
+  return test::network_graph("bert", {{"layers", "24"}, {"hidden", "1024"}, {"sequence", "512"}});
+}
+
 Problem network_problem(const std::string& name, int devices, int64_t batch) {
-  Problem problem{.graph = graph::named_network(name, {}, 1),
+  Problem problem{.graph = name == "bert" ? bert_large() : test::network_graph(name),
                   .machine = cluster::load_description("flow-type2"),
                   .batch = batch};
-  problem.graph.estimated = true;
   problem.devices = places(problem.machine, devices);
   return problem;
 }
