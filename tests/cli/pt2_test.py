@@ -18,12 +18,17 @@ from export_model import InputSpec, export_model, parse_input
 
 ALL = "--all" in sys.argv
 FEW = ("resnet18", "timm/vit_tiny_patch16_224", "timm/ghostnet_050", "hf/gpt2", "hf/bert_labels")
-LEARNING_RATE = 0.01
-TOLERANCE = 1e-5
+LEARNING_RATE = 0.001
 LARGER, SMALLER = 12, 8  # batches; a rank or a micro-batch has half of one, and 4 were traced
 
-# Networks whose results differ more, with the reason.
-WIDER: dict[str, tuple[float, str]] = {}
+# Relative to the largest value of a tensor. Winograd's method rounds more than a sum of products does.
+TOLERANCE, TOLERANCE_OF_WINOGRAD = 1e-5, 1e-4
+
+
+def by_winograd(model: torch.nn.Module) -> bool:
+    """Whether a convolution is one of those that Renkei computes by Winograd's method."""
+    return any(isinstance(part, torch.nn.Conv2d) and part.kernel_size == (3, 3) and part.stride == (1, 1)
+               and part.groups == 1 for part in model.modules())  # fmt: skip
 
 
 class Networks(training.TrainingCase):
@@ -37,9 +42,9 @@ class Networks(training.TrainingCase):
         ways = ("ranks", LARGER), ("stages", SMALLER), ("ranks", SMALLER), ("stages", LARGER)
         for way, batch in ways if ALL else ways[:2]:
             with self.subTest(name, way=way, batch=batch):
-                self.compare(name, model, specs, way, batch)
+                self.compare(model, specs, way, batch)
 
-    def compare(self, name: str, model: torch.nn.Module, specs: list[InputSpec], way: str, batch: int) -> None:
+    def compare(self, model: torch.nn.Module, specs: list[InputSpec], way: str, batch: int) -> None:
         data = [spec for spec in specs if spec.name != "labels"]
         own_loss = len(data) < len(specs)
         settings: dict[str, object] = {"model.input_shape": ",".join(map(text_of, data))}
@@ -53,7 +58,8 @@ class Networks(training.TrainingCase):
             twin, samples_of(twin, specs, batch), lambda m, inputs, target: loss_of(m, specs, inputs, target),
             eager.Job(steps=training.STEPS, lr=LEARNING_RATE, momentum=training.MOMENTUM, parts=2,
                       own_buffers=way == "ranks"))  # fmt: skip
-        self.assert_equal(ours, theirs, model.state_dict(), WIDER.get(name, (TOLERANCE, ""))[0])
+        tolerance = TOLERANCE_OF_WINOGRAD if by_winograd(model) else TOLERANCE
+        self.assert_equal(ours, theirs, model.state_dict(), tolerance)
 
 
 def text_of(spec: InputSpec) -> str:
