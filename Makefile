@@ -11,7 +11,7 @@ export PIP_ARGS PYTHON
 help:
 	@echo "make run      a small real training run: draws images, trains LeNet on 2 ranks, reports"
 	@echo "make test     build and run all tests, with sanitizers where they apply"
-	@echo "make test-all       also the slow ones: every family of TorchScript models"
+	@echo "make test-all       also the slow ones: every network from a file"
 	@echo "make test-network   training over several emulated hosts; needs root"
 	@echo "make setup    install the Debian and Python packages that are missing"
 	@echo "make build    build $(RENKEI)"

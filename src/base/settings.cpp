@@ -84,7 +84,9 @@ std::optional<double> parse_checked(const Setting& setting, std::string_view val
       if (std::ranges::find(setting.choices, value) == setting.choices.end()) {
         Error error = fail();
         error.hint = fmt::format("choose {}", describe_kind(setting));
-        if (const auto near = nearest_name(value, setting.choices))
+        if (!setting.file_hint.empty() && value.find('.') != std::string_view::npos)
+          error.hint = setting.file_hint;
+        else if (const auto near = nearest_name(value, setting.choices))
           error.hint = fmt::format("did you mean {}? {}", *near, error.hint);
         throw error;
       }

@@ -23,7 +23,8 @@ struct Setting {
   double low = -1e300;  // inclusive range of numbers (in bytes or seconds for sizes, durations)
   double high = 1e300;
   std::vector<std::string> choices = {};
-  std::string file_ending = {};  // ".pt": a choice may also be a file of this kind
+  std::string file_ending = {};  // ".pt2": a choice may also be a file of this kind
+  std::string file_hint = {};    // for those who give another kind of file
   std::string flag = {};         // "--batch": also a flag of the commands that use its section
 };
 

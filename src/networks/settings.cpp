@@ -45,6 +45,9 @@ void declare_settings(Settings& settings) {
                .default_value = "lenet",
                .help = "the network to train, or a .pt2 file",
                .file_ending = kFileEnding,
+               .file_hint =
+                   "a network is read from a .pt2 file: write one with torch.export.save, "
+                   "or with renkei model export; weights go to model.weights",
                .flag = "--model"};
   for (const NetworkDescription& network : networks()) name.choices.push_back(network.name);
   settings.declare(std::move(name));

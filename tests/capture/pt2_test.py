@@ -13,10 +13,12 @@ import zlib
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "src/capture"))
 
-import zoo
 import torch
 from export_model import ExportError, export_model, parse_input
+
+import zoo
 
 DRIVER = os.environ["CAPTURE_DRIVER"]
 ALL = "--all" in sys.argv

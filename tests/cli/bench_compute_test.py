@@ -28,7 +28,8 @@ class BenchCompute(Case):
 
     def test_what_makes_no_sense_is_refused(self):
         self.assert_fails(2, "bench compute measures one rank", "run.threads", "bench", "compute", "-n", 2)
-        self.assert_fails(2, "'resnet5' is not a valid value", "did you mean resnet50", "bench", "compute", "--model", "resnet5")
+        self.assert_fails(2, "'resnet5' is not a valid value", "did you mean resnet50", "bench",
+                          "compute", "--model", "resnet5")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,17 @@
 """Networks by name: what is shown of them, training on random data, weights in and out."""
 
+import sys
 import unittest
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src/capture"))
+
+import torchvision_ops  # noqa: F401, I001  (before torchvision)
 import torch
 import torchvision
+from export_model import export_model, parse_input
+from safetensors.torch import load_file
 
 import renkei
 
@@ -24,8 +32,8 @@ class Models(renkei.Case):
         self.assertAlmostEqual(shown["flops"] / 2 / 0.714e9, 1, delta=0.01)
 
     def test_a_file_is_shown_too(self):
-        torch.jit.save(torch.jit.script(torch.nn.Linear(7, 4)), str(self.path / "small.pt"))
-        done = self.run_renkei("model", "show", "small.pt", "--set", "model.input_shape=7")
+        export_model(torch.nn.Linear(7, 4), [parse_input("7")], self.path / "small.pt2")
+        done = self.run_renkei("model", "show", "small.pt2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("small, input 7: 32 parameters", done.stdout)
 
@@ -61,7 +69,7 @@ class Models(renkei.Case):
                  "--set", "model.image_size=32", "--set", "model.classes=5", "--set",
                  "data.samples=2")
         first = self.run_json(*train, "--set", "train.save=true")
-        weights = torch.load(f"{first['run_dir']}/final.pt")
+        weights = load_file(f"{first['run_dir']}/model.safetensors")
         model = torchvision.models.resnet18(num_classes=5)
         model.load_state_dict(weights)
         torch.save(dict(model.state_dict()), self.path / "again.pt")
