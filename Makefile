@@ -27,6 +27,7 @@ build/build.ninja: | setup
 	@cmake --preset release $(if $(PYTHON),-DRENKEI_PYTHON=$(PYTHON))
 
 build: setup build/build.ninja
+	@$(if $(PYTHON),cmake --preset release -DRENKEI_PYTHON=$(PYTHON) > /dev/null)
 	@cmake --build build -j $(JOBS)
 
 run: build

@@ -37,7 +37,7 @@ add_library(renkei_torch INTERFACE)
 target_compile_options(renkei_torch INTERFACE
   "SHELL:-idirafter ${RENKEI_TORCH_ROOT}/include" "SHELL:-idirafter ${RENKEI_TORCH_ROOT}/include/torch/csrc/api/include")
 foreach(name torch_cpu c10)
-  find_library(TORCH_${name} ${name} PATHS ${RENKEI_TORCH_ROOT}/lib NO_DEFAULT_PATH REQUIRED)
+  find_library(TORCH_${name} ${name} PATHS ${RENKEI_TORCH_ROOT}/lib NO_CACHE NO_DEFAULT_PATH REQUIRED)
   target_link_libraries(renkei_torch INTERFACE ${TORCH_${name}})
 endforeach()
 target_link_options(renkei_torch INTERFACE

@@ -30,6 +30,26 @@ std::vector<std::string> mapped_libraries(std::string_view maps,
   return found;
 }
 
+namespace {
+
+// Of the package that a libtorch lies in, as its version.py says; empty: there is none.
+std::string version_beside(const std::filesystem::path& library) {
+  const auto file = library.parent_path().parent_path() / "version.py";
+  if (!std::filesystem::is_regular_file(file)) return {};
+  const std::string text = read_file(file);
+  const size_t begins = text.find("__version__ = '");
+  if (begins == std::string::npos) return {};
+  const size_t first = text.find('\'', begins) + 1;
+  return text.substr(first, text.find('\'', first) - first);
+}
+
+// "2.13.0+cpu" and "2.13.0" are the same.
+std::string release_of(const std::string& version) {
+  return version.substr(0, version.find('+'));
+}
+
+}  // namespace
+
 std::string check_libraries(std::string_view maps) {
   if (const auto torch = mapped_libraries(maps, {"libtorch_cpu.so"}); torch.size() > 1)
     throw Error(
@@ -37,6 +57,13 @@ std::string check_libraries(std::string_view maps) {
         fmt::format("this process has loaded two PyTorch libraries: {}", fmt::join(torch, " and ")),
         "remove one of them from LD_LIBRARY_PATH and LD_PRELOAD, or build Renkei with the "
         "Python whose torch you use: make PYTHON=/path/to/python");
+  for (const std::string& library : mapped_libraries(maps, {"libtorch_cpu.so"}))
+    if (const std::string version = version_beside(library);
+        !version.empty() && release_of(version) != release_of(TORCH_VERSION))
+      throw Error(ErrorCode::usage,
+                  fmt::format("Renkei was built with PyTorch {}, but {} is of PyTorch {}",
+                              TORCH_VERSION, library, version),
+                  "build it again: make build");
   const auto openmp = mapped_libraries(maps, {"libgomp", "libomp", "libiomp5"});
   if (openmp.size() < 2) return {};
   return fmt::format(
