@@ -20,6 +20,8 @@ using networks::Objective;
 using program::Port;
 using program::Program;
 
+constexpr int64_t kMostTargets = int64_t{1} << 40;  // of one sample
+
 int64_t product(const std::vector<int64_t>& sides) {
   int64_t all = 1;
   for (const int64_t side : sides) all *= side;
@@ -137,15 +139,10 @@ class FileNetwork {
       sample.inputs.push_back({.size = product(input.shape), .below = input.below});
     const program::Value& main = read_.program.value(read_.program.outputs[0].value);
     if (own_loss_) {
-      if (read_.program.inputs.size() > shapes.size() && settings_.is_auto("model.classes"))
-        throw Error(ErrorCode::usage,
-                    "the model computes its loss from labels, but how many classes there are is "
-                    "not known",
-                    "add --set model.classes=N");
+      if (read_.program.inputs.size() > shapes.size()) describe_target(sample);
       sample.classes =
           std::max<int64_t>(settings_.integer_unless_auto("model.classes").value_or(0), 2);
       network.outputs = sample.classes;
-      if (read_.program.inputs.size() > shapes.size()) describe_target(sample);
       return;
     }
     std::vector<int64_t> shape;  // of one sample
@@ -169,21 +166,27 @@ class FileNetwork {
     }
   }
 
-  // Of a model that computes its loss from more than one label per sample.
+  // What a model computes its loss from: its last input.
   void describe_target(networks::RandomSample& sample) const {
-    const program::Port& target = read_.program.inputs.back();
-    const auto& sizes = read_.program.value(target.value).sizes;
-    int64_t row = 1;
-    for (size_t d = 1; d < sizes.size(); ++d) {
-      if (!sizes[d].is_number())
-        refuse(fmt::format("its input {} has the size {}, which the batch does not tell",
-                           target.name, sizes[d].str()),
-               "export it with a dynamic batch and fixed sizes besides");
-      row *= sizes[d].number();
+    const program::Value& target = read_.program.value(read_.program.inputs.back().value);
+    const bool numbers = program::is_floating(target.dtype);
+    if (!numbers && settings_.is_auto("model.classes"))
+      throw Error(ErrorCode::usage,
+                  "the model computes its loss from labels, but how many classes there are is "
+                  "not known",
+                  "add --set model.classes=N");
+    if (!numbers && target.sizes.size() < 2) return;  // one label per sample
+    sample.target =
+        numbers ? networks::RandomTarget::numbers : networks::RandomTarget::label_per_position;
+    sample.target_size = 1;
+    for (size_t d = 1; d < target.sizes.size(); ++d) {
+      const int64_t side = target.sizes[d].is_number() ? target.sizes[d].number() : 0;
+      if (side < 1 || side > kMostTargets / sample.target_size)
+        refuse(fmt::format("its input {} has the size {} in dimension {}",
+                           read_.program.inputs.back().name, target.sizes[d].str(), d),
+               "export the model with the batch as the only dynamic size, and none of 0");
+      sample.target_size *= side;
     }
-    if (row == 1) return;
-    sample.target = networks::RandomTarget::label_per_position;
-    sample.target_size = row;
   }
 
   const Settings& settings_;

@@ -3,7 +3,7 @@
 //
 //   layer_norm over the last dimension   gradients of input, weight and bias in one pass
 //   dropout                              no mask is stored: bits of a counter, computed again
-//   cross_entropy_loss, the mean         log Σ eˣ in one pass; no probabilities beside the logits
+//   cross_entropy_loss of rows           log Σ eˣ in one pass; no probabilities beside the logits
 //   embedding                            the gradient is added to the rows that were used
 //
 // A dropout's kernel draws other bits than Torch's for the same key: the same network, another
@@ -53,13 +53,13 @@ std::optional<Op> cross_entropy(const Editor& editor, const Op& op) {
       editor.value(target).sizes.size() != 1 || !is_absent(op, "weight"))
     return {};
   const auto ignored = integer_of(op, "ignore_index", -100);
-  if (!ignored || integer_of(op, "reduction", kMean) != kMean ||
-      real_of(op, "label_smoothing", 0.0) != 0.0)
-    return {};
+  const auto reduction = integer_of(op, "reduction", kMean);
+  if (!ignored || !reduction || real_of(op, "label_smoothing", 0.0) != 0.0) return {};
   return Op{.target = "renkei.cross_entropy.default",
             .arguments = {{"logits", Reference{logits}},
                           {"target", Reference{target}},
-                          {"ignore_index", *ignored}},
+                          {"ignore_index", *ignored},
+                          {"reduction", *reduction}},
             .outputs = {}};
 }
 

@@ -95,7 +95,9 @@ class Converter {
 
   ArgumentValue by_value(const Reference& reference, const c10::TypePtr& type) const {
     if (type->kind() != c10::TypeKind::ListType)
-      return {.kind = ArgumentValue::Kind::value, .value = reference.value};
+      return {.kind = ArgumentValue::Kind::value,
+              .value = reference.value,
+              .tensor = type->kind() == c10::TypeKind::TensorType};
     return by_list({Argument(reference)}, type);
   }
 
@@ -128,7 +130,6 @@ class Converter {
     refuse("this kind of value");
   }
 
-  // A number in the place of a tensor: it does not decide the type of the result.
   c10::IValue tensor(const Argument& argument) const {
     if (std::holds_alternative<None>(argument)) return {};
     c10::Scalar number;
@@ -140,9 +141,7 @@ class Converter {
       number = *real;
     else
       refuse("a constant that is no number");
-    torch::Tensor wrapped = at::scalar_to_tensor(number);
-    wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
-    return wrapped;
+    return number_as_tensor(number);
   }
 
   ArgumentValue by_list(const List& list, const c10::TypePtr& type) const {
@@ -215,6 +214,12 @@ class Converter {
 };
 
 }  // namespace
+
+c10::IValue number_as_tensor(const c10::Scalar& number) {
+  torch::Tensor wrapped = at::scalar_to_tensor(number);
+  wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return wrapped;
+}
 
 ArgumentValue argument_value(const Argument& argument, const c10::Argument& expected,
                              const std::string& place) {

@@ -21,12 +21,17 @@ struct ArgumentValue {
   Kind kind = Kind::constant;
   c10::IValue constant = {};
   program::ValueId value = program::kNoValue;
+  bool tensor =
+      false;  // the operation takes a tensor: where the value is a size, one is made of it
   struct Element {
     program::ValueId value = program::kNoValue;
     int64_t number = 0;  // where there is no value
   };
   std::vector<Element> list = {};
 };
+
+// A number in the place of a tensor: it does not decide the type of the result.
+c10::IValue number_as_tensor(const c10::Scalar& number);
 
 // `place` names the operation in errors.
 ArgumentValue argument_value(const program::Argument& argument, const c10::Argument& expected,

@@ -95,6 +95,14 @@ struct Executor::Code {
     return argument;
   }
 
+  // The number of a drawing operation counts those before it in the whole program, so that rewrites
+  // of others do not change what it draws.
+  int drawing_before(const Program& program, int number) {
+    for (; counted_ < number; ++counted_)
+      drawing_ += program::draws(program.ops[static_cast<size_t>(counted_)]);
+    return drawing_;
+  }
+
   Instruction compile(const Program& program, int number) {
     const Op& op = program.ops[static_cast<size_t>(number)];
     Instruction made{.place = place_of(op), .no_grad = op.no_grad};
@@ -105,7 +113,7 @@ struct Executor::Code {
     } else {
       compile_call(op, made);
     }
-    if (program::draws(op)) made.draws_as = number;
+    if (program::draws(op)) made.draws_as = drawing_before(program, number);
     for (const ValueId output : op.outputs)
       made.outputs.push_back(output == program::kNoValue ? kNoRegister : register_of(output));
     return made;
@@ -165,6 +173,8 @@ struct Executor::Code {
       case ArgumentValue::Kind::constant:
         return argument.constant;
       case ArgumentValue::Kind::value:
+        if (argument.tensor && at(argument.value).isScalar())
+          return number_as_tensor(at(argument.value).toScalar());
         return at(argument.value);
       case ArgumentValue::Kind::tensors: {
         c10::List<at::Tensor> list;
@@ -224,6 +234,7 @@ struct Executor::Code {
   }
 
  private:
+  int counted_ = 0, drawing_ = 0;  // operations looked at so far, and those of them that draw
   std::unordered_map<ValueId, Register> register_of_;
 };
 

@@ -7,7 +7,7 @@
 // expressions, so that a part needs no tensor just to know its shape.
 //
 // Operations that draw random numbers draw those of (seed, step, micro-batch, operation), whoever
-// runs them: the number of an operation is its place in the whole program.
+// runs them: the number of an operation is its place among those that draw in the whole program.
 #pragma once
 
 #include <torch/torch.h>

@@ -121,8 +121,8 @@ TEST(Transformer, GeluWrittenOutStaysWhereAPartIsReadOrAConstantDiffers) {
   }
 }
 
-TEST(Transformer, CrossEntropyIsOurKernelWhereItIsAMean) {
-  for (const int64_t reduction : {1, 2}) {
+TEST(Transformer, CrossEntropyIsOurKernelUnlessLabelsAreSmoothed) {
+  for (const double smoothing : {0.0, 0.1}) {
     Transformer net;
     const ValueId logits = net.input("logits", {net.batch, 50257});
     const ValueId target = net.input("target", {net.batch});
@@ -131,10 +131,11 @@ TEST(Transformer, CrossEntropyIsOurKernelWhereItIsAMean) {
                       {{"self", Reference{logits}},
                        {"target", Reference{target}},
                        {"weight", None{}},
-                       {"reduction", reduction}},
+                       {"reduction", int64_t{2}},
+                       {"label_smoothing", smoothing}},
                       {}));
     EXPECT_EQ(count(rewrite(net.program, kAll).program, "renkei.cross_entropy.default"),
-              reduction == 1 ? 1 : 0);
+              smoothing == 0 ? 1 : 0);
   }
 }
 

@@ -67,6 +67,17 @@ networks::Network make_known(const std::string& name,
 
 }  // namespace
 
+rewrite::RewriteOptions all_rewrites() {
+  return {.block = 16,
+          .general_pooling = true,
+          .gelu = true,
+          .residuals = true,
+          .layer_norm = true,
+          .dropout = true,
+          .cross_entropy = true,
+          .embedding = true};
+}
+
 Model make_model_for(const networks::Network& network, networks::Objective objective,
                      const data::Dataset& data, uint64_t seed,
                      const rewrite::RewriteOptions& rewrite) {

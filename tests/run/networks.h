@@ -24,10 +24,13 @@ class Losses : public Observer {
   std::vector<double>& losses_;
 };
 
+// As a training has them by default, with blocks of 16 on every machine.
+rewrite::RewriteOptions all_rewrites();
+
 // With the loss for the data. The same seed gives the same values.
 Model make_model_for(const networks::Network& network, networks::Objective objective,
                      const data::Dataset& data, uint64_t seed = 1,
-                     const rewrite::RewriteOptions& rewrite = {});
+                     const rewrite::RewriteOptions& rewrite = all_rewrites());
 
 struct TestCase {
   Model make_model(uint64_t seed = 1) const {

@@ -74,29 +74,33 @@ struct Dropout : torch::autograd::Function<Dropout> {
 
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
   static Tensor forward(AutogradContext* saved_for, const Tensor& given, const Tensor& target,
-                        int64_t ignored) {
+                        int64_t ignored, int64_t reduction) {
     const Tensor logits = given.contiguous(), labels = target.contiguous();
     const compute::RowShape shape = rows_of(logits);
     Tensor losses = torch::empty({shape.rows}), log_sums = torch::empty({shape.rows});
     compute::cross_entropy_forward(shape, data(logits), labels.const_data_ptr<int64_t>(),
                                    place(losses), place(log_sums), ignored);
-    const auto counted = labels.ne(ignored).sum().item<int64_t>();
     saved_for->save_for_backward({logits, labels, log_sums});
     saved_for->saved_data["ignored"] = ignored;
-    saved_for->saved_data["counted"] = counted;
-    return losses.sum() / static_cast<double>(counted);
+    if (reduction == at::Reduction::None) return losses;
+    double divisor = 1;
+    if (reduction == at::Reduction::Mean) divisor = labels.ne(ignored).sum().item<double>();
+    saved_for->saved_data["divisor"] = divisor;
+    return losses.sum() / divisor;
   }
 
   static variable_list backward(AutogradContext* saved_for, variable_list gradients) {
     const auto saved = saved_for->get_saved_variables();
     const Tensor &logits = saved[0], &labels = saved[1], &log_sums = saved[2];
-    const auto counted = static_cast<double>(saved_for->saved_data["counted"].toInt());
-    const Tensor of_loss = (gradients[0] / counted).expand({logits.size(0)}).contiguous();
+    Tensor of_loss = gradients[0];
+    if (of_loss.dim() == 0)
+      of_loss = (of_loss / saved_for->saved_data["divisor"].toDouble()).expand({logits.size(0)});
+    of_loss = of_loss.contiguous();
     Tensor gradient = torch::empty_like(logits);
     compute::cross_entropy_backward(rows_of(logits), data(logits), labels.const_data_ptr<int64_t>(),
                                     data(log_sums), data(of_loss), place(gradient),
                                     saved_for->saved_data["ignored"].toInt());
-    return {gradient, {}, {}};
+    return {gradient, {}, {}, {}};
   }
 };
 
@@ -156,9 +160,12 @@ Tensor dropout(const Tensor& input, double p, int64_t context) {
   return Dropout::apply(input, p, context);
 }
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, int64_t ignore_index, int64_t) {
-  if (logits.is_meta()) return blank_result(logits, {});
-  return CrossEntropy::apply(logits, target, ignore_index);
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, int64_t ignore_index,
+                     int64_t reduction, int64_t) {
+  if (logits.is_meta())
+    return blank_result(logits,
+                        reduction == at::Reduction::None ? target.sizes() : at::IntArrayRef());
+  return CrossEntropy::apply(logits, target, ignore_index, reduction);
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx,
@@ -180,7 +187,8 @@ void register_rows(torch::Library& library) {
       &layer_norm);
   library.def("dropout(Tensor input, float p, int context=0) -> Tensor", &dropout);
   library.def(
-      "cross_entropy(Tensor logits, Tensor target, int ignore_index, int context=0) -> Tensor",
+      "cross_entropy(Tensor logits, Tensor target, int ignore_index, int reduction, "
+      "int context=0) -> Tensor",
       &cross_entropy);
   library.def("embedding(Tensor weight, Tensor indices, int padding_idx, int context=0) -> Tensor",
               &embedding);
