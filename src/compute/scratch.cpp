@@ -38,7 +38,7 @@ class Piece {
 }  // namespace
 
 float* scratch(size_t count, int slot) {
-  static thread_local Piece pieces[4];
+  static thread_local Piece pieces[5];
   return pieces[slot].of_size((count * sizeof(float) + 63) / 64 * 64);
 }
 

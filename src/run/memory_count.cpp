@@ -8,7 +8,8 @@
 
 namespace renkei::run {
 
-MemoryCount::MemoryCount() : libraries_(process_memory_bytes() - memory_use().held) {}
+MemoryCount::MemoryCount()
+    : libraries_(process_memory_bytes() - memory_use().held), files_(library_bytes()) {}
 
 void MemoryCount::training_begins() {
   reset_peak_memory();
@@ -25,7 +26,9 @@ MemoryBreakdown MemoryCount::breakdown(const Worker::Held& held) const {
                          .device = held.beside_tensors() + use.peak};
   const int64_t other_tensors =
       use.held - memory.activations - (held.in_tensors ? held.parameters : 0);
-  memory.other = libraries_ + std::max<int64_t>(0, other_tensors) +
+  // Libraries that were loaded, or used for the first time, since the beginning.
+  const int64_t loaded = std::max<int64_t>(0, library_bytes() - files_);
+  memory.other = libraries_ + loaded + std::max<int64_t>(0, other_tensors) +
                  static_cast<int64_t>(compute::scratch_bytes());
   return memory;
 }

@@ -17,6 +17,7 @@ class MemoryCount {
 
  private:
   int64_t libraries_ = 0;  // and whatever else there was before training, but for tensors
+  int64_t files_;          // the part of it that is files
   int64_t tensors_before_ = 0;
 };
 

@@ -79,7 +79,7 @@ class Models(renkei.Case):
     def test_weights_of_another_network_are_refused(self):
         torch.save(dict(torchvision.models.resnet18(num_classes=4).state_dict()),
                    self.path / "four.pt")
-        self.assert_fails(3, "fc.bias is 4 in the file and 5 in the network", "model.classes",
+        self.assert_fails(3, "fc.weight is 4 × 512 in the file and 5 × 512 in the network", "model.classes",
                           "train", "--model", "resnet18", "--data", "random", "--batch", 2,
                           "--steps", 1, "--set", "model.classes=5", "--set",
                           "model.weights=four.pt")

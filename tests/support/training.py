@@ -49,7 +49,7 @@ class TrainingCase(renkei.Case):
         """A plan for two ranks, a stage each, that work on two micro-batches."""
         plan = self.path / "plan.json"
         words = {name: value for name, value in settings.items() if not name.startswith("train.lr")}
-        self.run_json("plan", "--model", file, "--capture", "--cluster", "flow-type2", "--devices", RANKS,
+        self.run_json("plan", "--model", file, "--cluster", "flow-type2", "--devices", RANKS,
                       "--stages", RANKS, "--micro-batches", 2, "--batch", batch, "-o", plan, *in_words(words),
                       timeout=600)  # fmt: skip
         self.assertEqual(len(json.loads(plan.read_text())["stage_list"]), 2)

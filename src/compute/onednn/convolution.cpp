@@ -39,6 +39,17 @@ struct Layouts {
   memory::desc input, output;
 };
 
+// Memory that kernels need while they compute comes from the program, which counts it.
+dnnl::primitive_attr own_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+memory scratchpad_of(const memory::desc& description) {
+  constexpr int kSlot = 4;  // the others hold what is reordered
+  return view(description, scratch(description.get_size() / sizeof(float) + 1, kSlot));
+}
+
 class Kernels : public ConvolutionKernels {
  public:
   explicit Kernels(const ConvolutionShape& s)
@@ -62,6 +73,7 @@ class Kernels : public ConvolutionKernels {
           {DNNL_ARG_SRC, kernel.input.there(input, 2)},
           {DNNL_ARG_DST, to}};
       if (bias) arguments.emplace(DNNL_ARG_BIAS, view(bias_, bias));
+      arguments.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_of(kernel.scratchpad));
       kernel.primitive.execute(stream(), arguments);
       kernel.output.back(to, output);
       stream().wait();
@@ -76,7 +88,8 @@ class Kernels : public ConvolutionKernels {
       kernel.primitive.execute(stream(),
                                {{DNNL_ARG_WEIGHTS, kernel.weights.there(weights, 0)},
                                 {DNNL_ARG_DIFF_DST, kernel.output.there(output_gradient, 1)},
-                                {DNNL_ARG_DIFF_SRC, to}});
+                                {DNNL_ARG_DIFF_SRC, to},
+                                {DNNL_ARG_SCRATCHPAD, scratchpad_of(kernel.scratchpad)}});
       kernel.input.back(to, input_gradient);
       stream().wait();
     });
@@ -91,7 +104,8 @@ class Kernels : public ConvolutionKernels {
       kernel.primitive.execute(stream(),
                                {{DNNL_ARG_SRC, kernel.input.there(input, 2)},
                                 {DNNL_ARG_DIFF_DST, kernel.output.there(output_gradient, 1)},
-                                {DNNL_ARG_DIFF_WEIGHTS, to}});
+                                {DNNL_ARG_DIFF_WEIGHTS, to},
+                                {DNNL_ARG_SCRATCHPAD, scratchpad_of(kernel.scratchpad)}});
       weights.back(to, weight_gradient);
       stream().wait();
     });
@@ -101,14 +115,17 @@ class Kernels : public ConvolutionKernels {
   struct Forward {
     dnnl::convolution_forward primitive;
     Reorder weights, input, output;
+    memory::desc scratchpad;
   };
   struct BackwardInput {
     dnnl::convolution_backward_data primitive;
     Reorder weights, input, output;
+    memory::desc scratchpad;
   };
   struct BackwardWeights {
     dnnl::convolution_backward_weights primitive;
     Reorder replace, add, input, output;
+    memory::desc scratchpad;
   };
 
   // The first layouts for which oneDNN has more than its reference; `describe` makes the
@@ -125,8 +142,8 @@ class Kernels : public ConvolutionKernels {
 
   dnnl::convolution_forward::primitive_desc describe_forward(const Layouts& layouts,
                                                              const memory::desc& bias = {}) const {
-    return {engine(), kTraining, kAlgorithm, layouts.input, any_weights_, bias, layouts.output,
-            strides_, dilation_, padding_,   padding_,      {},           true};
+    return {engine(), kTraining, kAlgorithm, layouts.input, any_weights_,     bias, layouts.output,
+            strides_, dilation_, padding_,   padding_,      own_scratchpad(), true};
   }
 
   const Forward& forward_kernel(bool with_bias) {
@@ -137,7 +154,8 @@ class Kernels : public ConvolutionKernels {
     });
     return place.emplace(
         Forward{dnnl::convolution_forward(found), Reorder(plain_weights_, found.weights_desc()),
-                Reorder(given_.input, found.src_desc()), Reorder(found.dst_desc(), given_.output)});
+                Reorder(given_.input, found.src_desc()), Reorder(found.dst_desc(), given_.output),
+                found.scratchpad_desc()});
   }
 
   const BackwardInput& input_kernel() {
@@ -147,12 +165,12 @@ class Kernels : public ConvolutionKernels {
       const auto forward = describe_forward(layouts);
       if (!forward) return Description();
       return Description(engine(), kAlgorithm, layouts.input, any_weights_, layouts.output,
-                         strides_, dilation_, padding_, padding_, forward, {}, true);
+                         strides_, dilation_, padding_, padding_, forward, own_scratchpad(), true);
     });
-    return backward_input_.emplace(BackwardInput{dnnl::convolution_backward_data(found),
-                                                 Reorder(plain_weights_, found.weights_desc()),
-                                                 Reorder(found.diff_src_desc(), given_.input),
-                                                 Reorder(given_.output, found.diff_dst_desc())});
+    return backward_input_.emplace(BackwardInput{
+        dnnl::convolution_backward_data(found), Reorder(plain_weights_, found.weights_desc()),
+        Reorder(found.diff_src_desc(), given_.input), Reorder(given_.output, found.diff_dst_desc()),
+        found.scratchpad_desc()});
   }
 
   const BackwardWeights& weight_kernel() {
@@ -162,13 +180,13 @@ class Kernels : public ConvolutionKernels {
       const auto forward = describe_forward(layouts);
       if (!forward) return Description();
       return Description(engine(), kAlgorithm, layouts.input, any_weights_, layouts.output,
-                         strides_, dilation_, padding_, padding_, forward, {}, true);
+                         strides_, dilation_, padding_, padding_, forward, own_scratchpad(), true);
     });
     const memory::desc& made = found.diff_weights_desc();
     return backward_weights_.emplace(BackwardWeights{
         dnnl::convolution_backward_weights(found), Reorder(made, plain_weights_),
         Reorder(made, plain_weights_, Write::add), Reorder(given_.input, found.src_desc()),
-        Reorder(given_.output, found.diff_dst_desc())});
+        Reorder(given_.output, found.diff_dst_desc()), found.scratchpad_desc()});
   }
 
   const Layouts given_;
