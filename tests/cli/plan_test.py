@@ -135,7 +135,7 @@ class Plan(Case):
         self.assert_fails(2, "renkei plan has no --dimension any more", "--set model.layers=96",
                           "plan", "--model", "bert", "--dimension", "layers=4")
         self.assert_fails(2, "renkei plan has no --capture any more", "leave it out",
-                          "plan", "--model", "bert")
+                          "plan", "--model", "bert", "--capture")
         graph = chain()
         graph["ops"][2]["inputs"] = [8]
         self.write(graph)
