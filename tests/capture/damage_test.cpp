@@ -4,38 +4,11 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/philox.h"
+#include "tests/fuzz/damage.h"
 #include "tests/fuzz/parse_models.h"
 
 namespace renkei::capture {
 namespace {
-
-std::string damage(const std::string& good, uint64_t number) {
-  Random random(1, RandomUse::synth_image, 0, number);
-  std::string bytes = good;
-  const uint32_t changes = 1 + random.below(4);
-  for (uint32_t i = 0; i < changes && !bytes.empty(); ++i) {
-    const size_t at = random.below(static_cast<uint32_t>(bytes.size()));
-    const size_t length = std::min<size_t>(1 + random.below(16), bytes.size() - at);
-    switch (random.below(5)) {
-      case 0:
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8)));
-        break;
-      case 1:
-        bytes[at] = static_cast<char>(' ' + random.below(95));
-        break;
-      case 2:
-        bytes.erase(at, length);
-        break;
-      case 3:
-        bytes.insert(at, bytes.substr(at, length));
-        break;
-      default:
-        bytes.replace(at, length, length, random.below(2) ? '9' : '\0');
-    }
-  }
-  return bytes;
-}
 
 template <typename Parse>
 void run(Parse parse, const std::string& good) {
