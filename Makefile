@@ -46,12 +46,13 @@ test: build
 test-all: test
 	@ctest --preset release -j $(JOBS) -L slow
 
-# The folders without Torch, under the address, undefined-behaviour and thread sanitizers.
+# The folders without Torch, under the address, undefined-behaviour and thread sanitizers; without the tests
+# that spend their time in Python.
 test-sanitizers: setup
 	@for preset in asan tsan; do \
 	  [ -f build-$$preset/build.ninja ] || cmake --preset $$preset > /dev/null || exit 1; done
 	@cmake --build build-asan -j $(JOBS)
-	@ctest --preset asan -j $(JOBS)
+	@ctest --preset asan -j $(JOBS) -LE slow -E "torchvision|_pt2|eager|effects|lists"
 	@cmake --build build-tsan -j $(JOBS) --target test_comm
 	@ctest --preset tsan -j $(JOBS)
 	@touch build-asan/passed
