@@ -1,6 +1,6 @@
-// The settings of a training run, declared without Torch: so every program knows every setting. They
-// are read in train_settings.cpp and compute_options.h; those of the update, train.lr among them,
-// are in optim/settings.h.
+// The settings of a training run, declared without Torch: so every program knows every setting.
+// They are read in train_settings.cpp and compute_options.h; those of the update, train.lr among
+// them, are in optim/settings.h.
 #pragma once
 
 #include "base/settings.h"

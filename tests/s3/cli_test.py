@@ -4,9 +4,9 @@ import unittest
 
 import h5py
 import numpy as np
+from s3_case import S3Case
 
 from renkei import PROGRAM
-from s3_case import S3Case
 
 
 class ObjectStorage(S3Case):
