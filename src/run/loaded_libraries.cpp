@@ -56,7 +56,7 @@ std::string check_libraries(std::string_view maps) {
         ErrorCode::usage,
         fmt::format("this process has loaded two PyTorch libraries: {}", fmt::join(torch, " and ")),
         "remove one of them from LD_LIBRARY_PATH and LD_PRELOAD, or build Renkei with the "
-        "Python whose torch you use: make PYTHON=/path/to/python");
+        "Python whose torch you use: make build PYTHON=/path/to/python");
   for (const std::string& library : mapped_libraries(maps, {"libtorch_cpu.so"}))
     if (const std::string version = version_beside(library);
         !version.empty() && release_of(version) != release_of(TORCH_VERSION))
