@@ -53,7 +53,7 @@ test-sanitizers: setup
 	  [ -f build-$$preset/build.ninja ] || cmake --preset $$preset > /dev/null || exit 1; done
 	@cmake --build build-asan -j $(JOBS)
 	@ctest --preset asan -j $(JOBS) -LE slow -E "torchvision|_pt2|eager|effects|lists"
-	@cmake --build build-tsan -j $(JOBS) --target test_comm
+	@cmake --build build-tsan -j $(JOBS) --target test_comm test_data test_staging
 	@ctest --preset tsan -j $(JOBS)
 	@touch build-asan/passed
 

@@ -1,10 +1,13 @@
 #include "base/json_fields.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/settings.h"
 
 namespace renkei {
 namespace {
@@ -57,6 +60,16 @@ std::string JsonFields::place_of(std::string_view name) const {
 
 void JsonFields::refuse(std::string_view name, std::string_view must) const {
   throw Error(ErrorCode::data, fmt::format("{} must be {}", place_of(name), must));
+}
+
+void JsonFields::allow_only(const std::vector<std::string>& names) const {
+  for (const auto& [key, value] : object_->items()) {
+    if (std::ranges::count(names, key) > 0) continue;
+    const auto near = nearest_name(key, names);
+    throw Error(ErrorCode::data, fmt::format("{} is not a known key", place_of(key)),
+                near ? fmt::format("did you mean {}?", *near)
+                     : fmt::format("the keys there are {}", fmt::join(names, ", ")));
+  }
 }
 
 bool JsonFields::has(std::string_view name) const {

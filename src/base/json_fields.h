@@ -21,6 +21,10 @@ class JsonFields {
   // `place` is the file, and the way to the object in it.
   JsonFields(const nlohmann::json& object, std::string place);
 
+  // Refuses a key that is none of these, with the nearest that is: what nobody reads would be
+  // taken for said.
+  void allow_only(const std::vector<std::string>& names) const;
+
   bool has(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t low, int64_t high) const;
   double real(std::string_view name, double low, double high) const;

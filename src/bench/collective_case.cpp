@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "comm/chunk_range.h"
+#include "comm/buffer/chunk_range.h"
 
 namespace renkei::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/chunk_range.h"
+#include "comm/buffer/chunk_range.h"
 #include "comm/communicator.h"
 
 namespace renkei::bench {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/peers.h"
+#include "comm/mpi/peers.h"
 
 namespace renkei::bench {
 

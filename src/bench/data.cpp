@@ -46,11 +46,13 @@ double measure_decoding(const data::Dataset& dataset, int threads, uint64_t seed
   constexpr int64_t kSamples = 256;
   const data::Source& source = *dataset.source();
   const data::Sampler sampler({.count = dataset.count(), .seed = seed});
+  const size_t input = data::field_index(dataset.fields(), data::kInput);
+  const int64_t record = dataset.records_of({&input, 1}).front();
   std::vector<int64_t> samples;
   std::vector<std::string> bytes;
   for (int64_t i = 0; i < std::min(kSamples, dataset.count()); ++i) {
     samples.push_back(sampler.sample(0, i));
-    bytes.push_back(source.read(samples.back()).bytes);
+    bytes.push_back(source.read(samples.back(), record));
   }
   std::atomic<int64_t> next = 0;
   const double begin = now_seconds();
@@ -58,15 +60,18 @@ double measure_decoding(const data::Dataset& dataset, int threads, uint64_t seed
     std::vector<std::jthread> workers;
     for (int i = 0; i < threads; ++i)
       workers.emplace_back([&] {
-        const auto size = static_cast<size_t>(dataset.sample_size());
+        const auto size = static_cast<size_t>(dataset.fields()[input].bytes());
         // As large as a batch, so that results go to memory as they do in training.
-        std::vector<float> batch(size * 64);
+        std::vector<std::byte> batch(size * 64);
         while (now_seconds() - begin < kSeconds) {
           const int64_t turn = next++;
           const auto which = static_cast<size_t>(turn) % samples.size();
           const int64_t epoch = turn / static_cast<int64_t>(samples.size());
-          dataset.decode(samples[which], epoch, bytes[which],
-                         {batch.data() + static_cast<size_t>(turn % 64) * size, size});
+          const data::Record read{.number = record, .bytes = bytes[which]};
+          const data::FieldSpan into{
+              .field = input,
+              .bytes = std::span(batch).subspan(static_cast<size_t>(turn % 64) * size, size)};
+          dataset.decode(samples[which], epoch, {&read, 1}, {&into, 1});
         }
       });
   }
@@ -119,7 +124,7 @@ const std::vector<Accelerator>& known_accelerators() {
 
 DataRow measure_data(const DataOptions& options) {
   const auto storage = data::open_storage(options.source, options.storage);
-  const data::SourceImages dataset(
+  const data::StoredData dataset(
       data::open_source(storage, {.path = options.source, .threads = options.loader.threads}),
       {.transform = options.transform, .seed = options.seed});
   const data::Source& source = *dataset.source();
@@ -129,7 +134,7 @@ DataRow measure_data(const DataOptions& options) {
               .memory_limit_bytes = options.loader.memory_bytes};
   if (options.most_samples > 0) row.samples = std::min(row.samples, options.most_samples);
   for (int64_t sample = 0; sample < row.samples; ++sample)
-    row.dataset_bytes += source.locate(sample).length;
+    row.dataset_bytes += source.bytes(sample);
   if (options.bare_decoding)
     row.decode_samples_per_second = measure_decoding(dataset, options.loader.threads, options.seed);
 
@@ -139,8 +144,8 @@ DataRow measure_data(const DataOptions& options) {
                                .global_batch = options.batch,
                                .seed = options.seed,
                                .run = options.loader.run});
-  row.shuffle_quality = data::shuffle_quality(
-      sampler, dataset.classes(), [&](int64_t sample) { return dataset.label(sample); });
+  row.shuffle_quality = data::shuffle_quality(sampler, source.classes(),
+                                              [&](int64_t sample) { return source.label(sample); });
   data::LoaderOptions loader_options = options.loader;
   loader_options.epochs = options.epochs;
   data::Loader loader(dataset, sampler, loader_options);

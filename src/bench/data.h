@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "data/loader/loader.h"
-#include "data/source_images.h"
 #include "data/storage/storage.h"
+#include "data/stored_data.h"
 
 namespace renkei::bench {
 

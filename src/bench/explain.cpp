@@ -7,7 +7,7 @@
 
 #include "bench/contest.h"
 #include "bench/memory_bound.h"
-#include "comm/cost_measurement.h"
+#include "comm/choice/cost_measurement.h"
 
 namespace renkei::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "comm/reduce.h"
+#include "comm/buffer/reduce.h"
 
 namespace renkei::bench {
 namespace {

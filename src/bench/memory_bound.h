@@ -13,7 +13,7 @@
 
 #include "bench/collective_case.h"
 #include "comm/agreement.h"
-#include "comm/dtype.h"
+#include "comm/buffer/dtype.h"
 
 namespace renkei::bench {
 

@@ -173,6 +173,12 @@ NamedTensors read_safetensors(const std::string& path) {
   return read_safetensors(data::open_storage(path)->open(path));
 }
 
+std::vector<std::string> order_in_safetensors(const NamedTensors& tensors) {
+  std::vector<std::string> names;
+  for (const Entry* entry : in_order(tensors)) names.push_back(entry->first);
+  return names;
+}
+
 void write_safetensors(const std::string& path, const NamedTensors& tensors,
                        const std::map<std::string, std::string>& notes) {
   const std::vector<const Entry*> order = in_order(tensors);

@@ -13,6 +13,9 @@ namespace renkei::capture {
 NamedTensors read_safetensors(const std::string& path);
 NamedTensors read_safetensors(const std::shared_ptr<const data::ByteFile>& file);
 
+// The names in the order in which a file has them, and in which writing asks for their values.
+std::vector<std::string> order_in_safetensors(const NamedTensors& tensors);
+
 // Written aside and renamed, a few MiB at a time; larger elements first, so that all are aligned.
 // `notes` are texts for other programs ("format": "pt").
 void write_safetensors(const std::string& path, const NamedTensors& tensors,

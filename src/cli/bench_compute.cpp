@@ -13,10 +13,11 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/network_data.h"
-#include "cli/network_graph.h"
 #include "cli/ranks.h"
 #include "cli/train_output.h"
+#include "job/network_data.h"
+#include "job/planned_network.h"
+#include "job/session.h"
 #include "networks/settings.h"
 #include "report/progress.h"
 #include "report/table.h"
@@ -24,7 +25,6 @@
 #include "run/make_model.h"
 #include "run/memory.h"
 #include "run/op_costs.h"
-#include "run/trainer.h"
 
 namespace renkei::cli {
 namespace {
@@ -103,10 +103,10 @@ Layer layer_of(const graph::Graph& graph, const graph::Op& op) {
 Result measure(const Flags& flags, const Settings& settings, bool quiet, RankContext& context) {
   run::install_memory_pools();
   run::set_threads(context.threads);
-  const PlannedNetwork planned = planned_network(settings);
+  const job::PlannedNetwork planned = job::planned_network(settings);
   run::Model model =
       run::make_model(planned.open, planned.loss, run::model_options(settings, context.threads));
-  const auto data = make_random_data(planned.open.network, flags.batch * flags.steps, 1);
+  const auto data = job::make_random_data(planned.open.network, flags.batch * flags.steps, 1);
   Result result{
       .model = networks::model_name(settings), .batch = flags.batch, .threads = context.threads};
   result.peak = product_rate();
@@ -117,7 +117,7 @@ Result measure(const Flags& flags, const Settings& settings, bool quiet, RankCon
     costs.progress = [&](int64_t done, int64_t total) {
       progress.update({.label = "measuring ops", .done = done, .total = total});
     };
-  const graph::Graph graph = run::measured_graph(model.training, costs);
+  const graph::Graph graph = run::measured_graph(model, costs);
   for (const graph::Op& op : graph.ops) result.layers.push_back(layer_of(graph, op));
 
   const plan::BatchSizes batch{.global = flags.batch, .micro = flags.batch, .accumulation = 1};
@@ -129,7 +129,7 @@ Result measure(const Flags& flags, const Settings& settings, bool quiet, RankCon
                           .communicator = communicator,
                           .plan = plan::data_parallel_plan(batch)};
   const run::TrainResult trained =
-      run::train(job, {.steps = flags.steps, .compute = run::compute_options(settings)}, observer);
+      job::train(job, {.steps = flags.steps, .compute = run::compute_options(settings)}, observer);
   std::vector<double> steps;
   for (size_t s = 1; s < trained.step_times.size(); ++s)
     steps.push_back(trained.step_times[s].seconds);

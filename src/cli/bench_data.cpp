@@ -13,6 +13,7 @@
 #include "cli/data_sources.h"
 #include "data/loader/loader_settings.h"
 #include "data/storage/storage_settings.h"
+#include "job/training_data.h"
 #include "networks/settings.h"
 #include "program/work.h"
 #include "report/table.h"
@@ -69,8 +70,7 @@ std::vector<bench::DataRow> measure(const Invocation& invocation, const Flags& f
                        .width = flags.side,
                        .crop = data::Crop::random,
                        .flip = true,
-                       .mean = {0.485f, 0.456f, 0.406f},
-                       .deviation = {0.229f, 0.224f, 0.225f}};
+                       .normalisation = job::normalisation_of(settings)};
   options.loader = data::loader_options(settings, 0);
   if (const auto threads = settings.integer_unless_auto("run.threads"))
     options.loader.threads = static_cast<int>(*threads);
@@ -94,7 +94,7 @@ std::vector<bench::DataRow> measure(const Invocation& invocation, const Flags& f
     const OpenedSources opened = open_sources(invocation, source);
     const int64_t all = opened.train->count();
     int64_t bytes = 0;
-    for (int64_t sample = 0; sample < all; ++sample) bytes += opened.train->locate(sample).length;
+    for (int64_t sample = 0; sample < all; ++sample) bytes += opened.train->bytes(sample);
     for (const int64_t size : parse_sweep(flags.sizes)) {
       if (size > bytes)
         throw Error(ErrorCode::usage,

@@ -13,6 +13,7 @@
 #include "cli/ranks.h"
 #include "cli/train_output.h"
 #include "data/random_data.h"
+#include "job/session.h"
 #include "networks/mlp.h"
 #include "plan/stage_values.h"
 #include "report/table.h"
@@ -20,7 +21,6 @@
 #include "run/device.h"
 #include "run/make_model.h"
 #include "run/memory.h"
-#include "run/trainer.h"
 #include "schedule/evaluate.h"
 
 namespace renkei::cli {
@@ -99,7 +99,7 @@ std::vector<Row> measure(const Flags& flags, RankContext& context) {
                             .communicator = communicator,
                             .plan = equal_plan(graph, shape, batch)};
     const run::TrainResult result =
-        run::train(job, {.steps = flags.steps, .emulated_task_seconds = seconds}, observer);
+        job::train(job, {.steps = flags.steps, .emulated_task_seconds = seconds}, observer);
     std::vector<double> steps;
     for (size_t s = 2; s < result.step_times.size(); ++s)
       steps.push_back(result.step_times[s].seconds);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/data_sources.h"
+#include "data/field_map.h"
 #include "data/storage/storage_settings.h"
+#include "report/table.h"
 
 namespace renkei::cli {
 namespace {
@@ -24,9 +27,67 @@ Summary summarise(const OpenedSources& sources) {
     summary.files += source.files();
     summary.classes = std::max(summary.classes, source.classes());
     for (int64_t sample = 0; sample < source.count(); ++sample)
-      summary.bytes += source.locate(sample).length;
+      summary.bytes += source.bytes(sample);
   });
   return summary;
+}
+
+struct FieldRow {
+  std::string name, input;  // in the data, and of the program
+  data::DType dtype = data::DType::f32;
+  std::optional<std::vector<int64_t>> shape;  // none: that of an image is the program's
+  int64_t classes = 0;
+  std::string origin;
+};
+
+std::vector<FieldRow> describe_fields(const data::Source& source, const Settings& settings,
+                                      int64_t classes) {
+  std::vector<std::string> names;
+  for (const data::StoredField& field : source.fields()) names.push_back(field.name);
+  std::vector<FieldRow> rows;
+  const data::FieldMap map = data::parse_field_map(settings.text("data.fields"));
+  for (const auto& [number, input] : data::map_fields(map, names)) {
+    const data::StoredField& field = source.fields()[number];
+    FieldRow row{.name = field.name, .input = input, .origin = field.origin};
+    if (field.is_label()) {
+      row.dtype = data::DType::i64;
+      row.shape.emplace();
+      row.classes = classes;
+    } else if (field.layout) {
+      row.dtype = data::dtype_of(field.layout->type);
+      row.shape = field.layout->shape;
+    } else {
+      row.origin += ", decoded";
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string table_of(const std::vector<FieldRow>& rows) {
+  report::Table table(
+      {{"field"}, {"dtype"}, {"shape"}, {"classes", report::Align::right}, {"from"}, {"goes to"}});
+  for (const FieldRow& row : rows)
+    table.add_row({row.name, std::string(data::name_of(row.dtype)),
+                   !row.shape           ? "3 × height × width"
+                   : row.shape->empty() ? "one number"
+                                        : fmt::format("{}", fmt::join(*row.shape, " × ")),
+                   row.classes > 0 ? format_count(row.classes) : "", row.origin, row.input});
+  return table.text();
+}
+
+nlohmann::json json_of(const std::vector<FieldRow>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const FieldRow& row : rows) {
+    list.push_back({{"name", row.name},
+                    {"input", row.input},
+                    {"dtype", data::name_of(row.dtype)},
+                    {"shape", nullptr},
+                    {"classes", row.classes},
+                    {"origin", row.origin}});
+    if (row.shape) list.back()["shape"] = *row.shape;
+  }
+  return list;
 }
 
 // Of a packed data set; null of others, whose samples would all have to be read.
@@ -42,6 +103,8 @@ int run(Invocation& invocation, const std::string& path) {
   const OpenedSources sources = open_sources(invocation, path);
   const Summary summary = summarise(sources);
   const nlohmann::json checksum = checksum_of(invocation.settings, path);
+  const std::vector<FieldRow> fields =
+      describe_fields(*sources.train, invocation.settings, summary.classes);
   if (invocation.json) {
     nlohmann::json output{{"command", invocation.command},
                           {"version", kVersion},
@@ -51,6 +114,7 @@ int run(Invocation& invocation, const std::string& path) {
                           {"shards", summary.files},
                           {"classes", summary.classes},
                           {"class_names", sources.train->class_names()},
+                          {"fields", json_of(fields)},
                           {"checksum", checksum}};
     sources.for_each([&](const char* name, const data::Source& source) {
       output["parts"][name] = source.count();
@@ -65,10 +129,8 @@ int run(Invocation& invocation, const std::string& path) {
   });
   fmt::print("  {:<10}{}\n", "bytes", format_size(summary.bytes));
   fmt::print("  {:<10}{}\n", "classes", summary.classes);
-  if (const auto layout = sources.train->layout())
-    fmt::print("  {:<10}{} numbers of {} bytes\n", "sample", layout->elements(),
-               layout->type.bytes);
   if (checksum.is_string()) fmt::print("  {:<10}{}\n", "checksum", checksum.get<std::string>());
+  fmt::print("\n{}", table_of(fields));
   return 0;
 }
 

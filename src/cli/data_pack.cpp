@@ -38,6 +38,10 @@ int run(Invocation& invocation, const Flags& flags) {
   });
   const data::PackResult result = data::pack(inputs, options);
   if (!invocation.quiet) progress.finish();
+  for (const data::StoredField& field : sources.train->fields())
+    if (!invocation.quiet && field.name != data::kInput && !field.is_label())
+      fmt::print(stderr, "note: shards have no place for the field '{}'; it was left out\n",
+                 field.name);
 
   if (invocation.json)
     fmt::print("{}\n", nlohmann::json{{"command", invocation.command},

@@ -10,7 +10,7 @@
 #include "cli/ranks.h"
 #include "data/storage/storage_settings.h"
 #include "report/progress.h"
-#include "stage/stage.h"
+#include "staging/stage.h"
 
 namespace renkei::cli {
 namespace {
@@ -21,7 +21,7 @@ struct Flags {
   std::string quota;
 };
 
-void print(const Invocation& invocation, const Flags& flags, const stage::StageResult& result,
+void print(const Invocation& invocation, const Flags& flags, const staging::StageResult& result,
            int ranks, double seconds) {
   if (invocation.json) {
     fmt::print("{}\n", nlohmann::json{{"command", invocation.command},
@@ -45,11 +45,11 @@ void print(const Invocation& invocation, const Flags& flags, const stage::StageR
 
 void run_as_rank(const Invocation& invocation, RankContext& context, const Flags& flags) {
   comm::Transport& transport = context.world.transport();
-  stage::StageOptions options{.source = flags.source,
-                              .directory = flags.directory,
-                              .storage = data::storage_options(invocation.settings),
-                              .quota_bytes = flags.quota.empty() ? 0 : parse_size(flags.quota),
-                              .timeout_seconds = invocation.settings.seconds("comm.timeout")};
+  staging::StageOptions options{.source = flags.source,
+                                .directory = flags.directory,
+                                .storage = data::storage_options(invocation.settings),
+                                .quota_bytes = flags.quota.empty() ? 0 : parse_size(flags.quota),
+                                .timeout_seconds = invocation.settings.seconds("comm.timeout")};
   const bool first = transport.rank() == 0;
   report::Progress progress(report::progress_on_stderr());
   const bool shown = first && !invocation.quiet;
@@ -59,7 +59,7 @@ void run_as_rank(const Invocation& invocation, RankContext& context, const Flags
           {.label = "staging", .done = done >> 20, .total = total >> 20, .unit = "MiB"});
     };
   const double begin = now_seconds();
-  const stage::StageResult result = stage::stage(transport, options);
+  const staging::StageResult result = staging::stage(transport, options);
   if (shown) progress.finish();
   if (first) print(invocation, flags, result, transport.size(), now_seconds() - begin);
 }

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/network_graph.h"
+#include "job/planned_network.h"
 #include "networks/settings.h"
 #include "program/effects.h"
 #include "program/print.h"
@@ -143,7 +143,7 @@ std::string as_table(const std::vector<rewrite::Applied>& applied) {
 int show_model(Invocation& invocation, const std::string& name, bool ops) {
   Settings& settings = invocation.settings;
   settings.set("model.name", name, "model show");
-  const PlannedNetwork planned = planned_network(settings);
+  const job::PlannedNetwork planned = job::planned_network(settings);
   const networks::Network& network = planned.open.network;
   const program::Program training = capture::programs_of(planned.open, planned.loss).training;
   const rewrite::Rewritten rewritten =

@@ -8,16 +8,16 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/network_graph.h"
-#include "cli/no_plan.h"
-#include "cli/plan_measure.h"
 #include "cli/plan_output.h"
 #include "cluster/local_machine.h"
 #include "graph/drawing.h"
 #include "graph/graph_json.h"
+#include "job/measured_graph.h"
+#include "job/no_plan.h"
+#include "job/planned_network.h"
+#include "job/planning.h"
 #include "networks/network.h"
 #include "plan/plan_file.h"
-#include "report/progress.h"
 #include "schedule/drawing.h"
 
 namespace renkei::cli {
@@ -48,37 +48,36 @@ graph::Graph make_graph(const Invocation& invocation, const Options& options) {
                 "leave --measure or --cluster out");
   Settings settings = invocation.settings;
   settings.set("model.name", options.model, "--model");
-  if (!options.measure) return estimated_graph(settings);
-  return measured_graph(settings, {.samples = kMeasuredSamples, .quiet = invocation.quiet});
+  if (!options.measure) return job::estimated_graph(settings);
+  return job::measured_graph(settings, {.samples = kMeasuredSamples, .quiet = invocation.quiet});
 }
 
 plan::Problem make_problem(const Invocation& invocation, const Options& options) {
   const Settings& settings = invocation.settings;
-  plan::Problem problem{.graph = make_graph(invocation, options)};
+  job::PlanningRequest request{.graph = make_graph(invocation, options)};
+  const graph::Graph& graph = request.graph;
   auto devices = settings.integer_unless_auto("plan.devices");
   if (!devices && invocation.ranks > 0) devices = invocation.ranks;
   if (const std::string& cluster = settings.text("plan.cluster"); cluster == "local") {
     const cluster::MachineSpeed speed = cluster::measure_machine();
-    problem.machine = local_machine(speed, static_cast<int>(devices.value_or(speed.cores)));
+    request.machine = local_machine(speed, static_cast<int>(devices.value_or(speed.cores)));
+    request.ranks_share_memory = settings.boolean("comm.shared_memory");
   } else {
-    problem.machine = cluster::load_description(cluster);
+    request.machine = cluster::load_description(cluster);
   }
-  problem.devices =
-      places(problem.machine, static_cast<int>(devices.value_or(problem.machine.device_count())));
+  request.devices = static_cast<int>(devices.value_or(request.machine.device_count()));
   // Estimates in a file were made for some device; ours are for the devices of the cluster.
-  if (problem.graph.estimated && !has_work(problem.graph))
+  if (graph.estimated && !has_work(graph))
     throw Error(ErrorCode::data,
                 fmt::format("{}: its costs are estimates, but ops lack flops and traffic_bytes",
                             options.graph_file),
                 "add them, or leave \"estimated\" out to use the seconds as they are");
-  problem.batch = options.batch > 0         ? options.batch
-                  : problem.graph.estimated ? 32 * static_cast<int64_t>(problem.devices.size())
-                                            : problem.graph.batch;
-  problem.memory_bytes = settings.size_unless_auto("plan.memory").value_or(0);
-  problem.optimizer_state = settings.real("plan.optimizer_state");
-  if (const auto bucket = settings.size_unless_auto("comm.bucket"))
-    problem.bucket_bytes = static_cast<double>(*bucket);
-  return problem;
+  request.batch = options.batch > 0 ? options.batch
+                  : graph.estimated ? int64_t{32} * request.devices
+                                    : graph.batch;
+  request.memory_bytes = settings.size_unless_auto("plan.memory").value_or(0);
+  request.optimizer_state = settings.real("plan.optimizer_state");
+  return job::planning_problem(settings, std::move(request));
 }
 
 plan::SearchOptions make_search_options(const Invocation& invocation, const Options& options,
@@ -105,26 +104,15 @@ void write_files(const PlanReport& report, const Options& options) {
                         svg_drawing(report.evaluation, report.plan.shape()));
 }
 
-// The progress is gone from the terminal before the result is printed.
-plan::SearchResult search_with_progress(const plan::Objective& objective,
-                                        plan::SearchOptions options, bool quiet) {
-  report::Progress progress(report::progress_on_stderr());
-  if (!quiet)
-    options.progress = [&](const plan::SearchProgress& state) {
-      progress.update({.label = state.doing, .done = state.done, .total = state.total});
-    };
-  return search(objective, options);
-}
-
 int run(Invocation& invocation, const Options& options) {
   const plan::Problem problem = make_problem(invocation, options);
   const plan::SearchOptions search_options = make_search_options(invocation, options, problem);
   const schedule::ScheduledSteps steps;
   const plan::Objective objective(problem, steps);
   const plan::SearchResult result =
-      search_with_progress(objective, search_options, invocation.quiet);
+      job::search_with_progress(objective, search_options, invocation.quiet);
   if (!result.best)
-    throw_nothing_fits(problem, steps, search_options, result, {"--memory", "--devices"});
+    job::throw_nothing_fits(problem, steps, search_options, result, {"--memory", "--devices"});
 
   const plan::Shape shape = result.best->layout.shape();
   const PlanReport report{.objective = objective,

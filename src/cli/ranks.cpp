@@ -100,6 +100,7 @@ int run_on_ranks(Invocation& invocation, const std::function<void(RankContext&)>
     if (!is_first_rank() && transport.size() == 1) std::_Exit(error.exit_code());
     fail_rank(context, invocation, error);
   }
+  world.close();
   return 0;
 }
 

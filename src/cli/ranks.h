@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "cli/command.h"
-#include "comm/mpi_world.h"
+#include "comm/mpi/mpi_world.h"
 
 namespace renkei::cli {
 

@@ -1,9 +1,9 @@
 #include "cli/settings.h"
 
 #include "cli/ranks.h"
-#include "cli/run_directory.h"
-#include "cli/training_data.h"
 #include "comm/communicator.h"
+#include "job/run_directory.h"
+#include "job/training_data.h"
 #include "networks/settings.h"
 #include "optim/settings.h"
 #include "plan/search.h"
@@ -14,10 +14,10 @@ namespace renkei::cli {
 
 Settings declare_all_settings() {
   Settings settings;
-  declare_run_settings(settings);
+  job::declare_run_settings(settings);
   declare_rank_settings(settings);
   networks::declare_settings(settings);
-  declare_data_settings(settings);
+  job::declare_data_settings(settings);
   run::declare_settings(settings);
   optim::declare_settings(settings);
   rewrite::declare_rewrite_settings(settings);

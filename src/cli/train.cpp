@@ -7,21 +7,20 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "capture/safetensors.h"
 #include "cli/commands.h"
-#include "cli/network_data.h"
 #include "cli/ranks.h"
-#include "cli/run_directory.h"
 #include "cli/train_output.h"
-#include "cli/train_plan.h"
 #include "cluster/failure_notes.h"
-#include "comm/gather.h"
+#include "comm/collectives/gather.h"
+#include "job/choose_plan.h"
+#include "job/network_data.h"
+#include "job/run_directory.h"
+#include "job/session.h"
 #include "networks/settings.h"
 #include "run/device.h"
 #include "run/loaded_libraries.h"
 #include "run/make_model.h"
 #include "run/memory.h"
-#include "run/trainer.h"
 #include "timeline/chrome_trace.h"
 
 namespace renkei::cli {
@@ -65,18 +64,23 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   run::install_memory_pools();
   run::set_threads(context.threads);
   const capture::OpenNetwork open = capture::open_network(settings);
-  const TrainingData data = open_training_data(settings, needs_of(open.network, context.threads));
-  run::Model model = run::make_model(open, loss_for(settings, open.network, *data.train),
-                                     run::model_options(settings, context.threads));
+  const job::TrainingData data =
+      job::open_training_data(settings, job::needs_of(open.network, context.threads));
+  run::ModelOptions model_options = run::model_options(settings, context.threads);
+  model_options.on_demand = true;
+  run::Model model =
+      run::make_model(open, job::loss_for(settings, open.network, *data.train), model_options);
   comm::Communicator communicator(transport,
                                   comm::communicator_options(settings, transport.size()));
-  const auto [plan, predicted] = choose_plan(settings, {.model = model,
-                                                        .communicator = communicator,
-                                                        .compute = run::compute_options(settings),
-                                                        .threads = context.threads,
-                                                        .quiet = invocation.quiet});
+  const auto [plan, predicted] =
+      job::choose_plan(settings, {.model = model,
+                                  .communicator = communicator,
+                                  .compute = run::compute_options(settings),
+                                  .threads = context.threads,
+                                  .quiet = invocation.quiet});
 
-  context.run_directory = make_run_directory(settings, networks::model_name(settings), transport);
+  context.run_directory =
+      job::make_run_directory(settings, networks::model_name(settings), transport);
   if (first) {
     cluster::tell_supervisor_run_directory(context.run_directory);
     write_file_atomically(context.run_directory / "config.toml", settings.to_toml());
@@ -116,10 +120,15 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
     run::TrainOptions options = run::train_options(settings);
     // The cores of a host are divided over its ranks, for loading too.
     if (settings.is_auto("data.threads")) options.loader.threads = context.threads;
-    summary.result = run::train(job, options, *observer);
+    job::Session session(job, options);
+    job::train(session, *observer);
+    summary.result = session.result();
+    if (settings.boolean("train.save"))
+      session.save_weights(context.run_directory / "model.safetensors");
+    session.close();
   } catch (const Error& error) {
     if (error.code == ErrorCode::communication)
-      log.error("{}; the last operations:\n{}", error.message, communicator.recorder().text());
+      log.error("{}; the last operations:\n{}", error.message, communicator.journal().text());
     throw;
   }
   log.info("done after {} steps", summary.result.steps);
@@ -136,8 +145,6 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   }
   if (!first) return;
   output->finish();
-  if (settings.boolean("train.save"))
-    run::save_weights(model, context.run_directory / "model.safetensors");
   const std::string json = summary_as_json(summary);
   write_file_atomically(context.run_directory / "summary.json", json + "\n");
   fmt::print("{}\n", invocation.json ? json : summary_for_people(summary));
@@ -151,7 +158,7 @@ Command make_train_command() {
           .sections = {"model", "data", "train", "optim", "compute", "comm", "plan"},
           .run = [](Invocation& invocation) {
             // Mistakes are found before any rank is started, and told once.
-            expected_plan(invocation.settings, expected_ranks(invocation));
+            job::expected_plan(invocation.settings, expected_ranks(invocation));
             run::train_options(invocation.settings);
             return run_on_ranks(invocation,
                                 [&](RankContext& context) { train_as_rank(invocation, context); });

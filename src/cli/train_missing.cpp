@@ -1,9 +1,17 @@
 // The commands that a renkei without PyTorch lacks.
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/plan_measure.h"
+#include "job/measured_graph.h"
 
-namespace renkei::cli {
+namespace renkei {
+
+graph::Graph job::measured_graph(const Settings&, const job::MeasureRequest&) {
+  throw Error(ErrorCode::usage,
+              "this renkei was built without PyTorch, so it can't measure networks",
+              "leave --measure out, or plan a graph file: --graph FILE.json");
+}
+
+namespace cli {
 namespace {
 
 Command missing(const std::string& name, const std::string& summary, const std::string& lacks) {
@@ -19,12 +27,6 @@ Command missing(const std::string& name, const std::string& summary, const std::
 
 }  // namespace
 
-graph::Graph measured_graph(const Settings&, const MeasureRequest&) {
-  throw Error(ErrorCode::usage,
-              "this renkei was built without PyTorch, so it can't measure networks",
-              "leave --measure out, or plan a graph file: --graph FILE.json");
-}
-
 Command make_train_command() {
   return missing("train", "train a network", "can't train");
 }
@@ -38,4 +40,5 @@ Command make_bench_pipeline_command() {
   return missing("bench pipeline", "the schedules of a pipeline against theory", "can't train");
 }
 
-}  // namespace renkei::cli
+}  // namespace cli
+}  // namespace renkei

@@ -180,7 +180,7 @@ std::string plan_in_words(const plan::Plan& plan) {
 
 // The planner's word beside what came of it.
 void add_predicted(report::Table& facts, const TrainSummary& summary, double step_seconds) {
-  const Predicted& predicted = *summary.predicted;
+  const job::Predicted& predicted = *summary.predicted;
   facts.add_row(
       {"predicted step", fmt::format("{} ({:+.0f} %)", format_duration(predicted.step_seconds),
                                      100 * (predicted.step_seconds / step_seconds - 1))});

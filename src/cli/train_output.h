@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/json_lines.h"
+#include "job/planning.h"
 #include "plan/plan.h"
 #include "report/progress.h"
 #include "report/tensorboard.h"
@@ -35,18 +36,11 @@ class NoOutput : public run::Observer {
   void on_evaluation(int64_t, const run::Evaluation&) override {}
 };
 
-// What the planner expects.
-struct Predicted {
-  double step_seconds = 0;
-  double bubble = 0;                       // share of the step in which a rank waits for others
-  std::vector<int64_t> memory_bytes = {};  // of each rank
-};
-
 // What the summary needs to know besides the result.
 struct TrainSummary {
   std::string model;
   plan::Plan plan;
-  std::optional<Predicted> predicted = {};  // by the planner
+  std::optional<job::Predicted> predicted = {};  // by the planner
   int ranks = 1, hosts = 1, threads_per_rank = 1;
   std::filesystem::path run_directory;
   run::TrainResult result;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "comm/all_gather.h"
+#include "comm/collectives/all_gather.h"
 
 namespace renkei::cluster {
 

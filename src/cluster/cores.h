@@ -1,6 +1,6 @@
 #pragma once
 
-#include "comm/transport.h"
+#include "comm/transport/transport.h"
 
 namespace renkei::cluster {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/cost_model.h"
+#include "comm/choice/cost_model.h"
 
 namespace renkei::cluster {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "comm/exchange.h"
+#include "comm/collectives/exchange.h"
 
 namespace renkei::comm {
 namespace {

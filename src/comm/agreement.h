@@ -17,8 +17,8 @@
 #include <span>
 #include <string_view>
 
-#include "comm/reduce.h"
-#include "comm/transport.h"
+#include "comm/buffer/reduce.h"
+#include "comm/transport/transport.h"
 
 namespace renkei::comm {
 

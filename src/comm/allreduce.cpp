@@ -1,21 +1,19 @@
 #include "comm/allreduce.h"
 
 #include "base/error.h"
-#include "comm/cost_measurement.h"
-#include "comm/exchange.h"
-#include "comm/halving_doubling.h"
-#include "comm/reproducible.h"
-#include "comm/ring.h"
-#include "comm/sub_transport.h"
-#include "comm/topology.h"
-#include "comm/torus.h"
-#include "comm/tree.h"
-#include "comm/wire.h"
+#include "comm/allreduce/halving_doubling.h"
+#include "comm/allreduce/reproducible.h"
+#include "comm/allreduce/ring.h"
+#include "comm/allreduce/torus.h"
+#include "comm/allreduce/tree.h"
+#include "comm/allreduce/wire.h"
+#include "comm/choice/cost_measurement.h"
+#include "comm/choice/topology.h"
+#include "comm/collectives/exchange.h"
+#include "comm/transport/sub_transport.h"
 
 namespace renkei::comm {
 namespace {
-
-constexpr int kInsideHost = 3;  // the channel
 
 bool travels_narrow(DType dtype, const AllreduceOptions& options) {
   return options.wire && dtype == DType::f32;
@@ -67,7 +65,7 @@ void run_hierarchical(Transport& transport, Buffer buffer, Reduction reduction, 
   if (options.inside)
     return hierarchical_allreduce(transport, *options.inside, by_host, buffer, reduction, outer,
                                   !options.own_chunk_only, call);
-  SubTransport host_ranks(transport, local_ranks(transport), kInsideHost);
+  SubTransport host_ranks(transport, local_ranks(transport), channels::kInsideHost);
   const auto inside = inside_host_by_messages(
       host_ranks, options.inner == Algorithm::ring ? nullptr : with(options.inner, std::nullopt),
       options.segment_bytes);

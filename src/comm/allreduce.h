@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "comm/agreement.h"
-#include "comm/cost_model.h"
-#include "comm/hierarchical.h"
-#include "comm/reduce.h"
-#include "comm/transport.h"
+#include "comm/allreduce/hierarchical.h"
+#include "comm/buffer/reduce.h"
+#include "comm/choice/cost_model.h"
+#include "comm/transport/transport.h"
 
 namespace renkei::comm {
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/dtype.h"
+#include "comm/buffer/dtype.h"
 
 namespace renkei::comm {
 

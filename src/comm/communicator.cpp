@@ -5,14 +5,14 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "comm/all_to_all.h"
-#include "comm/barrier.h"
-#include "comm/broadcast.h"
-#include "comm/chunk_range.h"
-#include "comm/cost_measurement.h"
-#include "comm/exchange.h"
-#include "comm/hierarchical.h"
-#include "comm/reduce_scatter.h"
+#include "comm/allreduce/hierarchical.h"
+#include "comm/buffer/chunk_range.h"
+#include "comm/choice/cost_measurement.h"
+#include "comm/collectives/all_to_all.h"
+#include "comm/collectives/barrier.h"
+#include "comm/collectives/broadcast.h"
+#include "comm/collectives/exchange.h"
+#include "comm/collectives/reduce_scatter.h"
 #include "comm/verdict.h"
 
 namespace renkei::comm {
@@ -52,18 +52,32 @@ class InsideSharedMemory : public InsideHost {
 }  // namespace
 
 Communicator::Communicator(Transport& transport, CommunicatorOptions options)
-    : transport_(transport), options_(std::move(options)) {
+    : transport_(transport), options_(std::move(options)), recorder_(kRecords, transport.clock()) {
+  if (!options_.journal)
+    options_.journal = std::make_shared<FlightRecorder>(kRecords, transport.clock());
   const auto hosts = all_hosts(transport);
   check_host_groups(options_.host_groups, hosts);
   if (options_.ring_order.empty()) options_.ring_order = ring_order(hosts, options_.host_groups);
   by_host_ = ranks_by_host(options_.ring_order, hosts);
   if (options_.shared_memory && local_ranks(transport).size() > 1)
-    shared_ = std::make_unique<SharedMemory>(transport);
-  if (!in_shared_memory())
-    model_ = measure_cost_model(transport, {.operation = "measurement of the network"});
+    shared_ = std::make_unique<SharedMemory>(transport, SharedMemoryOptions{},
+                                             call("creation of shared memory"));
+  if (options_.cost_model)
+    model_ = cost_model_for(transport, *options_.cost_model);
+  else if (!in_shared_memory())
+    model_ = measure_cost_model(transport, call("measurement of the network"));
 }
 
 Communicator::~Communicator() = default;
+
+void Communicator::close() {
+  if (shared_) shared_->close(call("end of communication"));
+  shared_.reset();
+}
+
+Call Communicator::call(std::string_view operation) const {
+  return {.operation = operation, .timeout_seconds = options_.timeout_seconds};
+}
 
 CommunicatorOptions Communicator::options_among(const std::vector<int>& ranks) const {
   CommunicatorOptions options = options_;
@@ -76,7 +90,7 @@ CommunicatorOptions Communicator::options_among(const std::vector<int>& ranks) c
 }
 
 Buffer Communicator::allocate(size_t count, DType dtype) {
-  if (shared_) return shared_->allocate(count, dtype, {.operation = "allocation"});
+  if (shared_) return shared_->allocate(count, dtype, call("allocation"));
   private_memory_.push_back(std::make_unique<std::byte[]>(count * size_of(dtype) + kLine));
   const auto address = reinterpret_cast<uintptr_t>(private_memory_.back().get());
   return {private_memory_.back().get() + (kLine - address % kLine), count, dtype};
@@ -86,6 +100,8 @@ template <typename Work>
 void Communicator::recorded(std::string_view name, const Call& call, Buffer buffer, Work work) {
   const Call named = with_name(call, name);
   const int64_t sequence = recorder_.enter(named.operation, named.step, buffer.count, buffer.dtype);
+  const int64_t noted =
+      options_.journal->enter(named.operation, named.step, buffer.count, buffer.dtype);
   try {
     work(named);
   } catch (const Timeout& timeout) {
@@ -94,11 +110,12 @@ void Communicator::recorded(std::string_view name, const Call& call, Buffer buff
     throw find_culprit(transport_, recorder_, timeout);
   }
   recorder_.leave(sequence);
+  options_.journal->leave(noted);
 }
 
 std::optional<Buffer> Communicator::allocate_once(size_t count, DType dtype) {
   if (!shared_) return {};
-  return shared_->allocate_once(count, dtype, {.operation = "allocation"});
+  return shared_->allocate_once(count, dtype, call("allocation"));
 }
 
 bool Communicator::peers_can_read(const Buffer& mine) const {

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "base/settings.h"
-#include "comm/all_gather.h"
 #include "comm/allreduce.h"
-#include "comm/candidates.h"
+#include "comm/choice/candidates.h"
+#include "comm/choice/topology.h"
+#include "comm/collectives/all_gather.h"
 #include "comm/flight_recorder.h"
-#include "comm/shared_allreduce.h"
-#include "comm/topology.h"
-#include "comm/transport.h"
+#include "comm/shared_memory/shared_allreduce.h"
+#include "comm/transport/transport.h"
 
 namespace renkei::comm {
 
@@ -27,6 +27,11 @@ struct CommunicatorOptions {
   size_t segment_bytes = 0;        // 0: chosen
   bool reproducible = false;
   bool shared_memory = true;
+  double timeout_seconds = 300;  // for waits that no caller asks for: its creation, allocations
+  // What links and reductions cost; the ranks and hosts in it do not count. Empty: measured.
+  std::optional<CostModel> cost_model = {};
+  // Where all operations of this process are noted, by whatever communicator; null: one of its own.
+  std::shared_ptr<FlightRecorder> journal = {};
 };
 
 void declare_settings(Settings& settings);
@@ -36,12 +41,18 @@ class Communicator {
  public:
   // All ranks together. The transport must outlive the communicator.
   Communicator(Transport& transport, CommunicatorOptions options);
+  // Does not communicate.
   ~Communicator();
+  // All ranks together, at an orderly end: what was allocated here is gone, and nothing may be
+  // called any more. Without it, shared memory stays until the transport is closed.
+  void close();
 
   Transport& transport() { return transport_; }
   // The same for a communicator of some of the ranks, which are numbered anew from 0.
   CommunicatorOptions options_among(const std::vector<int>& ranks) const;
   const FlightRecorder& recorder() const { return recorder_; }
+  // The operations of this one and of those made with options_among().
+  const FlightRecorder& journal() const { return *options_.journal; }
 
   // Memory in which a reduction is fastest: shared by the ranks of a host where that is possible.
   // All ranks together, with the same count. Lives as long as the communicator. Zero at first.
@@ -93,6 +104,7 @@ class Communicator {
   const CostModel& cost_model() const { return model_; }
 
  private:
+  Call call(std::string_view operation) const;
   AllreduceOptions message_options() const;
   void allreduce_by_messages(Buffer buffer, Reduction reduction, const Call& call,
                              AllreduceOptions options);
@@ -101,7 +113,7 @@ class Communicator {
   template <typename Work>
   void recorded(std::string_view name, const Call& call, Buffer buffer, Work work);
 
-  static constexpr size_t kLine = 64;
+  static constexpr size_t kLine = 64, kRecords = 256;
 
   Transport& transport_;
   CommunicatorOptions options_;

@@ -66,7 +66,8 @@ CommunicatorOptions communicator_options(const Settings& settings, int ranks) {
   CommunicatorOptions options{
       .segment_bytes = static_cast<size_t>(settings.size_unless_auto("comm.segment").value_or(0)),
       .reproducible = settings.boolean("comm.reproducible"),
-      .shared_memory = settings.boolean("comm.shared_memory")};
+      .shared_memory = settings.boolean("comm.shared_memory"),
+      .timeout_seconds = settings.seconds("comm.timeout")};
   options.algorithm = parse_algorithm(settings.text("comm.algorithm"));
   if (!settings.text("comm.ring").empty())
     options.ring_order = parse_ring_order(settings.text("comm.ring"), ranks);

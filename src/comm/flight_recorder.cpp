@@ -4,11 +4,10 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
-
 namespace renkei::comm {
 
-FlightRecorder::FlightRecorder(size_t capacity) : ring_(capacity) {}
+FlightRecorder::FlightRecorder(size_t capacity, const Clock& clock)
+    : clock_(clock), ring_(capacity) {}
 
 int64_t FlightRecorder::enter(std::string_view operation, int64_t step, size_t count, DType dtype) {
   const std::lock_guard lock(mutex_);
@@ -18,15 +17,15 @@ int64_t FlightRecorder::enter(std::string_view operation, int64_t step, size_t c
   record.operation.assign(operation);  // keeps the memory of the record that it replaces
   record.count = count;
   record.dtype = dtype;
-  record.entered_seconds = now_seconds();
-  record.left_seconds = 0;
+  record.entered_seconds = clock_.seconds();
+  record.left_seconds.reset();
   return next_++;
 }
 
 void FlightRecorder::leave(int64_t sequence) {
   const std::lock_guard lock(mutex_);
   OperationRecord& record = ring_[static_cast<size_t>(sequence) % ring_.size()];
-  if (record.sequence == sequence) record.left_seconds = now_seconds();
+  if (record.sequence == sequence) record.left_seconds = clock_.seconds();
 }
 
 OperationRecord FlightRecorder::last() const {
@@ -44,12 +43,12 @@ std::vector<OperationRecord> FlightRecorder::records() const {
 }
 
 std::string FlightRecorder::text() const {
-  const double now = now_seconds();
+  const double now = clock_.seconds();
   std::string lines;
   for (const OperationRecord& record : records()) {
     const std::string state =
-        record.left_seconds > 0
-            ? fmt::format("took {:.6f} s", record.left_seconds - record.entered_seconds)
+        record.left_seconds
+            ? fmt::format("took {:.6f} s", *record.left_seconds - record.entered_seconds)
             : "still inside";
     lines += fmt::format("#{} step {}: {} of {} {}, entered {:.3f} s ago, {}\n", record.sequence,
                          record.step, record.operation, record.count, name_of(record.dtype),

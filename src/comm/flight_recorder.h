@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "comm/dtype.h"
+#include "base/clock.h"
+#include "comm/buffer/dtype.h"
 
 namespace renkei::comm {
 
@@ -19,12 +21,12 @@ struct OperationRecord {
   size_t count = 0;
   DType dtype = DType::f32;
   double entered_seconds = 0;
-  double left_seconds = 0;  // 0: still inside
+  std::optional<double> left_seconds;  // empty: still inside
 };
 
 class FlightRecorder {
  public:
-  explicit FlightRecorder(size_t capacity = 256);
+  explicit FlightRecorder(size_t capacity = 256, const Clock& clock = real_clock());
 
   int64_t enter(std::string_view operation, int64_t step, size_t count, DType dtype);
   void leave(int64_t sequence);
@@ -36,6 +38,7 @@ class FlightRecorder {
 
  private:
   mutable std::mutex mutex_;
+  const Clock& clock_;
   std::vector<OperationRecord> ring_;
   int64_t next_ = 0;
 };

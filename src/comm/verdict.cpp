@@ -6,12 +6,10 @@
 #include <cstring>
 #include <optional>
 
-#include "base/clock.h"
+#include "comm/transport/tags.h"
 
 namespace renkei::comm {
 namespace {
-
-constexpr int kVerdictTag = 1;  // a point-to-point tag of its own
 
 // What a rank tells the others: plain bytes.
 struct State {
@@ -47,7 +45,7 @@ std::vector<std::optional<State>> exchange_states(Transport& transport, State mi
                                              : transport.send(rank, bytes_of(mine), kVerdictTag));
   }
   std::vector<std::optional<State>> states(static_cast<size_t>(n));
-  const double end = now_seconds() + window_seconds;
+  const double end = transport.clock().seconds() + window_seconds;
   for (int rank = 0; rank < n; ++rank) {
     const auto r = static_cast<size_t>(rank);
     if (rank == transport.rank()) {
@@ -55,8 +53,9 @@ std::vector<std::optional<State>> exchange_states(Transport& transport, State mi
       continue;
     }
     try {
-      transport.wait(receives[r], {.operation = "verdict",
-                                   .timeout_seconds = std::max(0.01, end - now_seconds())});
+      transport.wait(receives[r],
+                     {.operation = "verdict",
+                      .timeout_seconds = std::max(0.01, end - transport.clock().seconds())});
       states[r] = heard[r];
     } catch (const Error&) {
       // No answer is an answer.

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "comm/flight_recorder.h"
-#include "comm/transport.h"
+#include "comm/transport/transport.h"
 
 namespace renkei::comm {
 

@@ -1,30 +1,26 @@
 #include "data/dataset.h"
 
-#include <functional>
-#include <numeric>
-
 #include "base/error.h"
 
 namespace renkei::data {
 
-int64_t Dataset::sample_size() const {
-  const std::vector<int64_t> shape = sample_shape();
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+void Dataset::read(int64_t sample, int64_t epoch, std::span<const FieldSpan> into) const {
+  check(sample, into);
+  read_fields(sample, epoch, into);
 }
 
-int64_t Dataset::label(int64_t) const {
-  throw Error(ErrorCode::bug, "a data set for regression was asked for a label");
+void Dataset::decode(int64_t sample, int64_t epoch, std::span<const Record> records,
+                     std::span<const FieldSpan> into) const {
+  check(sample, into);
+  decode_fields(sample, epoch, records, into);
 }
 
-void Dataset::read_target(int64_t, std::span<float>) const {
-  throw Error(ErrorCode::bug, "a data set for classification was asked for a row of numbers");
+std::vector<int64_t> Dataset::records_of(std::span<const size_t>) const {
+  return {};
 }
 
-void Dataset::read_augmented(int64_t sample, int64_t, std::span<float> input) const {
-  read_input(sample, input);
-}
-
-void Dataset::decode(int64_t, int64_t, std::string_view, std::span<float>) const {
+void Dataset::decode_fields(int64_t, int64_t, std::span<const Record>,
+                            std::span<const FieldSpan>) const {
   throw Error(ErrorCode::bug, "a data set in memory was asked to decode");
 }
 
@@ -34,11 +30,18 @@ void Dataset::check_sample(int64_t sample) const {
                 fmt::format("sample {} is not in a data set of {}", sample, count()));
 }
 
-void Dataset::check_input(int64_t sample, std::span<const float> input) const {
+void Dataset::check(int64_t sample, std::span<const FieldSpan> into) const {
   check_sample(sample);
-  if (static_cast<int64_t>(input.size()) != sample_size())
-    throw Error(ErrorCode::bug, fmt::format("an input of {} numbers was read into a span of {}",
-                                            sample_size(), input.size()));
+  for (const FieldSpan& span : into) {
+    if (span.field >= fields().size())
+      throw Error(ErrorCode::bug,
+                  fmt::format("field {} of a data set that has {}", span.field, fields().size()));
+    const Field& field = fields()[span.field];
+    if (static_cast<int64_t>(span.bytes.size()) != field.bytes())
+      throw Error(ErrorCode::bug,
+                  fmt::format("the field '{}' of {} bytes was read into a span of {}", field.name,
+                              field.bytes(), span.bytes.size()));
+  }
 }
 
 }  // namespace renkei::data

@@ -1,48 +1,62 @@
-// What is trained on: samples with an input and either a label (classification) or a row of numbers
-// (regression) as target. The caller owns the memory: it passes spans into its batch, so a sample
-// is written once, where it is used. Input and target are read apart, because in a pipeline the
-// first stage needs only the one and the last stage only the other.
+// What is trained on: samples of named fields. The caller owns the memory: it passes spans into its
+// batch, so a field is written once, where it is used. It says which fields it wants, because in a
+// pipeline the first stage needs the images and the last one the labels, and only what is wanted is
+// read and decoded.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
+
+#include "data/field.h"
 
 namespace renkei::data {
 
 class Source;
 
-// All functions may be called from many threads at once. A sample that does not exist, a span of
-// the wrong size or the wrong kind of target is a mistake of the calling code, a bug Error.
+// One of the pieces that a sample is stored in.
+struct Record {
+  int64_t number = 0;
+  std::string_view bytes;
+};
+
+// All functions may be called from many threads at once. A sample or field that does not exist, or
+// a span of the wrong size, is a mistake of the calling code, a bug Error.
 class Dataset {
  public:
   virtual ~Dataset() = default;
 
   virtual int64_t count() const = 0;
-  virtual std::vector<int64_t> sample_shape() const = 0;  // of an input, such as {3, 32, 32}
-  virtual int64_t classes() const = 0;                    // 0: the targets are numbers
-  virtual int64_t target_size() const { return 0; }       // numbers in a target; 0 with classes
+  virtual const std::vector<Field>& fields() const = 0;
 
-  int64_t sample_size() const;  // numbers in an input
+  // Several fields of a sample, with the changes (crops, mirroring) that this epoch makes to it.
+  void read(int64_t sample, int64_t epoch, std::span<const FieldSpan> into) const;
 
-  virtual void read_input(int64_t sample, std::span<float> input) const = 0;
-  virtual int64_t label(int64_t sample) const;                              // only with classes
-  virtual void read_target(int64_t sample, std::span<float> target) const;  // only without
-
-  // As read_input, with the changes (crops, mirroring) that this epoch makes to the sample.
-  virtual void read_augmented(int64_t sample, int64_t epoch, std::span<float> input) const;
-
-  // For loaders that read ahead, the two halves of read_augmented: `source` brings the bytes of a
-  // sample, `decode` makes its input of them. Null for data sets in memory.
+  // For loaders that read ahead, the two halves of read(): `source` brings the records that some
+  // fields are in, `decode` makes the fields of them. Null for data sets in memory.
   virtual const Source* source() const { return nullptr; }
-  virtual void decode(int64_t sample, int64_t epoch, std::string_view bytes,
-                      std::span<float> input) const;
+  virtual std::vector<int64_t> records_of(std::span<const size_t> fields) const;
+  void decode(int64_t sample, int64_t epoch, std::span<const Record> records,
+              std::span<const FieldSpan> into) const;
 
  protected:
   void check_sample(int64_t sample) const;
-  void check_input(int64_t sample, std::span<const float> input) const;
+
+ private:
+  void check(int64_t sample, std::span<const FieldSpan> into) const;
+
+  // As above, checked.
+  virtual void read_fields(int64_t sample, int64_t epoch,
+                           std::span<const FieldSpan> into) const = 0;
+  virtual void decode_fields(int64_t sample, int64_t epoch, std::span<const Record> records,
+                             std::span<const FieldSpan> into) const;
 };
+
+// The memory of a field as numbers, whose type must be that of the field.
+template <typename T>
+std::span<T> as_numbers(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
 
 }  // namespace renkei::data

@@ -3,20 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/units.h"
 
 namespace renkei::data {
 namespace {
-
-constexpr std::array<float, 256> kNormalised = [] {
-  std::array<float, 256> table{};
-  for (size_t byte = 0; byte < table.size(); ++byte)
-    table[byte] = (static_cast<float>(byte) / 255.0f - 0.5f) / 0.25f;
-  return table;
-}();
 
 double machine_memory_bytes() {
   return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
@@ -26,8 +18,23 @@ double machine_memory_bytes() {
 }  // namespace
 
 MemoryImages::MemoryImages(int64_t count, int height, int width,
-                           std::vector<std::string> class_names)
-    : height_(height), width_(width), class_names_(std::move(class_names)) {
+                           std::vector<std::string> class_names, const Normalisation& normalisation)
+    : height_(height),
+      width_(width),
+      class_names_(std::move(class_names)),
+      fields_{{.name = std::string(kInput),
+               .dtype = DType::f32,
+               .shape = {3, height, width},
+               .origin = "image in memory"},
+              {.name = std::string(kTarget),
+               .dtype = DType::i64,
+               .classes = static_cast<int64_t>(class_names_.size()),
+               .origin = "label in memory"}} {
+  for (size_t channel = 0; channel < normalised_.size(); ++channel)
+    for (size_t byte = 0; byte < 256; ++byte)
+      normalised_[channel][byte] =
+          (static_cast<float>(byte) / 255.0f - normalisation.mean[channel]) /
+          normalisation.deviation[channel];
   if (height < 1 || width < 1)
     throw Error(ErrorCode::usage, fmt::format("images of {} x {} pixels", width, height),
                 "choose at least 1 pixel for each side");
@@ -52,25 +59,27 @@ size_t MemoryImages::image_bytes() const {
 void MemoryImages::set(int64_t sample, const Image& image, int label) {
   check_sample(sample);
   if (image.height != height_ || image.width != width_ || image.channels != 3 || label < 0 ||
-      label >= classes())
+      label >= static_cast<int>(class_names_.size()))
     throw Error(ErrorCode::bug, fmt::format("sample {} does not fit its data set", sample));
   const auto place = static_cast<size_t>(sample);
   labels_[place] = label;
   std::ranges::copy(image.pixels, &pixels_[place * image_bytes()]);
 }
 
-int64_t MemoryImages::label(int64_t sample) const {
-  check_sample(sample);
-  return labels_[static_cast<size_t>(sample)];
+void MemoryImages::read_fields(int64_t sample, int64_t, std::span<const FieldSpan> into) const {
+  for (const FieldSpan& span : into)
+    if (span.field == 0)
+      read_input(sample, as_numbers<float>(span.bytes));
+    else
+      as_numbers<int64_t>(span.bytes)[0] = labels_[static_cast<size_t>(sample)];
 }
 
 void MemoryImages::read_input(int64_t sample, std::span<float> input) const {
-  check_input(sample, input);
   const size_t area = image_bytes() / 3;
   const uint8_t* pixel = &pixels_[static_cast<size_t>(sample) * image_bytes()];
   for (size_t place = 0; place < area; ++place)
     for (size_t channel = 0; channel < 3; ++channel)
-      input[channel * area + place] = kNormalised[*pixel++];
+      input[channel * area + place] = normalised_[channel][*pixel++];
 }
 
 }  // namespace renkei::data

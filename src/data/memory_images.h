@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "data/dataset.h"
@@ -8,16 +9,14 @@
 namespace renkei::data {
 
 // Labelled RGB images of one size, kept in memory as bytes (a quarter of their size as floats).
-// Inputs are {3, height, width}, normalised as (byte / 255 - 0.5) / 0.25.
+// Inputs are {3, height, width}.
 class MemoryImages : public Dataset {
  public:
-  MemoryImages(int64_t count, int height, int width, std::vector<std::string> class_names);
+  MemoryImages(int64_t count, int height, int width, std::vector<std::string> class_names,
+               const Normalisation& normalisation = {});
 
   int64_t count() const override { return static_cast<int64_t>(labels_.size()); }
-  std::vector<int64_t> sample_shape() const override { return {3, height_, width_}; }
-  int64_t classes() const override { return static_cast<int64_t>(class_names_.size()); }
-  void read_input(int64_t sample, std::span<float> input) const override;
-  int64_t label(int64_t sample) const override;
+  const std::vector<Field>& fields() const override { return fields_; }
 
   const std::vector<std::string>& class_names() const { return class_names_; }
 
@@ -26,10 +25,14 @@ class MemoryImages : public Dataset {
 
  private:
   size_t image_bytes() const;
+  void read_fields(int64_t sample, int64_t epoch, std::span<const FieldSpan> into) const override;
+  void read_input(int64_t sample, std::span<float> input) const;
 
   int height_;
   int width_;
   std::vector<std::string> class_names_;
+  std::vector<Field> fields_;
+  std::array<std::array<float, 256>, 3> normalised_;  // of each byte, in each channel
   std::vector<int32_t> labels_;
   std::vector<uint8_t> pixels_;
 };

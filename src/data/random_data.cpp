@@ -9,81 +9,83 @@
 namespace renkei::data {
 namespace {
 
-constexpr int64_t kKeptFloats = int64_t{32 << 20} / 4;
+constexpr int64_t kKeptBytes = int64_t{32} << 20;
 
-// One sample's part of the values of all.
-template <typename Floats>
-auto part(Floats& all, int64_t sample, size_t size) {
-  return std::span(all).subspan(static_cast<size_t>(sample) * size, size);
+void check_options(const RandomDataOptions& options) {
+  if (options.count < 1)
+    throw Error(ErrorCode::usage, fmt::format("random data of {} samples", options.count),
+                "choose at least 1 sample");
+  for (const RandomDataOptions::Input& input : options.inputs)
+    if (std::ranges::any_of(input.shape, [](int64_t side) { return side < 1; }))
+      throw Error(ErrorCode::usage, "a sample of random data has a side without elements",
+                  "make every number of the sample shape at least 1");
+  const bool labels = options.classes > 0, numbers = options.target_size > 0;
+  if (labels == numbers || options.classes < 0 || options.target_size < 0 ||
+      options.classes > std::numeric_limits<uint32_t>::max())
+    throw Error(ErrorCode::usage,
+                fmt::format("random data with {} classes and targets of {} numbers",
+                            options.classes, options.target_size),
+                "give either a number of classes or a target size");
+}
+
+Field make_field(std::string name, std::vector<int64_t> shape, int64_t below, int64_t classes = 0) {
+  return {.name = std::move(name),
+          .dtype = below > 0 ? DType::i64 : DType::f32,
+          .shape = std::move(shape),
+          .classes = classes,
+          .origin = below > 0 ? "random whole numbers" : "noise"};
 }
 
 }  // namespace
 
-RandomData::RandomData(RandomDataOptions options) : options_(std::move(options)) {
-  if (options_.count < 1)
-    throw Error(ErrorCode::usage, fmt::format("random data of {} samples", options_.count),
-                "choose at least 1 sample");
-  if (std::ranges::any_of(options_.sample_shape, [](int64_t side) { return side < 1; }))
-    throw Error(ErrorCode::usage, "a sample of random data has a side without elements",
-                "make every number of the sample shape at least 1");
-  const bool labels = options_.classes > 0, numbers = options_.target_size > 0;
-  if (labels == numbers || options_.classes < 0 || options_.target_size < 0 ||
-      options_.classes > std::numeric_limits<uint32_t>::max())
-    throw Error(ErrorCode::usage,
-                fmt::format("random data with {} classes and targets of {} numbers",
-                            options_.classes, options_.target_size),
-                "give either a number of classes or a target size");
-  int64_t in_parts = 0;
-  for (const RandomDataOptions::Part& part : options_.parts) in_parts += part.size;
-  if (in_parts > sample_size())
-    throw Error(ErrorCode::bug,
-                fmt::format("parts of {} numbers in an input of {}", in_parts, sample_size()));
+RandomData::RandomData(RandomDataOptions options) : count_(options.count), seed_(options.seed) {
+  if (options.inputs.empty())
+    options.inputs.push_back({std::string(kInput), std::move(options.sample_shape)});
+  check_options(options);
+  for (RandomDataOptions::Input& input : options.inputs) {
+    below_.push_back(input.below);
+    fields_.push_back(make_field(std::move(input.name), std::move(input.shape), input.below));
+  }
+  below_.push_back(options.classes > 0 ? options.classes : options.target_below);
+  fields_.push_back(make_field(
+      std::string(kTarget),
+      options.classes > 0 ? std::vector<int64_t>{} : std::vector<int64_t>{options.target_size},
+      below_.back(), options.classes));
 
-  const auto keep = [&](RandomUse use, int64_t size, std::vector<float>& all) {
-    if (size > kKeptFloats / options_.count) return;
-    all.resize(static_cast<size_t>(size * options_.count));
-    for (int64_t sample = 0; sample < options_.count; ++sample)
-      draw(use, sample, part(all, sample, static_cast<size_t>(size)));
-  };
-  keep(RandomUse::random_input, sample_size(), inputs_);
-  keep(RandomUse::random_target, options_.target_size, targets_);
+  all_.resize(fields_.size());
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const int64_t bytes = fields_[i].bytes();
+    if (bytes > kKeptBytes / count_) continue;
+    all_[i].resize(static_cast<size_t>(bytes * count_));
+    for (int64_t sample = 0; sample < count_; ++sample)
+      draw(i, sample,
+           std::span(all_[i]).subspan(static_cast<size_t>(sample * bytes),
+                                      static_cast<size_t>(bytes)));
+  }
 }
 
-void RandomData::draw(RandomUse use, int64_t sample, std::span<float> values) const {
-  Random random(options_.seed, use, 0, static_cast<uint64_t>(sample));
-  const auto next = [&](int64_t below) {
-    return below == 0 ? random.normal()
-                      : static_cast<float>(random.below(static_cast<uint32_t>(below)));
-  };
-  const bool input = use == RandomUse::random_input;
-  auto value = values.begin();
-  if (input)
-    for (const RandomDataOptions::Part& part : options_.parts)
-      for (int64_t i = 0; i < part.size; ++i, ++value) *value = next(part.below);
-  for (; value != values.end(); ++value) *value = next(input ? 0 : options_.target_below);
+void RandomData::draw(size_t field, int64_t sample, std::span<std::byte> values) const {
+  // Each field has numbers of its own, so that it can be read without the others.
+  const bool target = field + 1 == fields_.size();
+  Random random(seed_, target ? RandomUse::random_target : RandomUse::random_input,
+                target ? 0 : static_cast<uint32_t>(field), static_cast<uint64_t>(sample));
+  const auto below = static_cast<uint32_t>(below_[field]);
+  if (below > 0)
+    for (int64_t& value : as_numbers<int64_t>(values)) value = random.below(below);
+  else
+    for (float& value : as_numbers<float>(values)) value = random.normal();
 }
 
-void RandomData::read_input(int64_t sample, std::span<float> input) const {
-  check_input(sample, input);
-  if (inputs_.empty()) return draw(RandomUse::random_input, sample, input);
-  std::ranges::copy(part(inputs_, sample, input.size()), input.begin());
-}
-
-int64_t RandomData::label(int64_t sample) const {
-  if (options_.classes == 0) return Dataset::label(sample);
-  check_sample(sample);
-  Random random(options_.seed, RandomUse::random_target, 0, static_cast<uint64_t>(sample));
-  return random.below(static_cast<uint32_t>(options_.classes));
-}
-
-void RandomData::read_target(int64_t sample, std::span<float> target) const {
-  if (options_.target_size == 0) return Dataset::read_target(sample, target);
-  check_sample(sample);
-  if (static_cast<int64_t>(target.size()) != options_.target_size)
-    throw Error(ErrorCode::bug, fmt::format("a target of {} numbers was read into a span of {}",
-                                            options_.target_size, target.size()));
-  if (targets_.empty()) return draw(RandomUse::random_target, sample, target);
-  std::ranges::copy(part(targets_, sample, target.size()), target.begin());
+void RandomData::read_fields(int64_t sample, int64_t, std::span<const FieldSpan> into) const {
+  for (const FieldSpan& span : into) {
+    const std::vector<std::byte>& all = all_[span.field];
+    if (all.empty()) {
+      draw(span.field, sample, span.bytes);
+      continue;
+    }
+    const auto size = static_cast<std::ptrdiff_t>(span.bytes.size());
+    std::copy_n(all.begin() + sample * size, size, span.bytes.begin());
+  }
 }
 
 }  // namespace renkei::data

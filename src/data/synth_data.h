@@ -11,6 +11,7 @@ struct SynthDataOptions {
   int size_pixels = 32;
   uint64_t seed = 1;
   int threads = 0;  // 0: one per core
+  Normalisation normalisation = {};
   Progress progress = nullptr;
 };
 

@@ -29,6 +29,9 @@ struct Line {
 struct Seconds {
   Line forward, backward_input, backward_weight;
 
+  double total_at(double samples) const {
+    return forward.at(samples) + backward_input.at(samples) + backward_weight.at(samples);
+  }
   Seconds& operator+=(const Seconds& other) {
     forward += other.forward;
     backward_input += other.backward_input;

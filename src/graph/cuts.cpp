@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <set>
+
+#include "graph/at.h"
+#include "graph/order.h"
 
 namespace renkei::graph {
 namespace {
-
-size_t at(int index) {
-  return static_cast<size_t>(index);
-}
 
 Line line_of(double bytes, bool scales, int64_t batch) {
   return scales ? Line{0, bytes / static_cast<double>(batch)} : Line{bytes, 0};
@@ -25,24 +23,10 @@ std::vector<std::vector<OpIndex>> users_of(const Graph& graph) {
   return users;
 }
 
-// Bytes that cross from the first p ops to the rest, for each p.
-std::vector<double> prefix_crossing(const Graph& graph) {
-  const auto producer = producers(graph);
-  const auto users = users_of(graph);
-  std::vector<double> change(graph.ops.size() + 2);
-  for (size_t value = 0; value < graph.values.size(); ++value) {
-    if (producer[value] < 0 || users[value].empty()) continue;
-    const auto bytes = static_cast<double>(graph.values[value].bytes);
-    change[at(producer[value]) + 1] += bytes;
-    change[at(*std::ranges::max_element(users[value])) + 1] -= bytes;
-  }
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return change;
-}
-
 }  // namespace
 
 Cuts::Cuts(const Graph& graph, const std::vector<std::vector<Seconds>>& seconds, Options options) {
+  order_ = canonical_order(graph);
   order_bits(graph);
   complete_ = find_all_sets(graph, options.most_sets);
   if (!complete_) find_prefixes(graph, seconds.front(), options.most_prefixes);
@@ -55,8 +39,7 @@ Cuts::Cuts(const Graph& graph, const std::vector<std::vector<Seconds>>& seconds,
 }
 
 void Cuts::order_bits(const Graph& graph) {
-  op_of_.resize(graph.ops.size());
-  std::iota(op_of_.begin(), op_of_.end(), 0);
+  op_of_ = order_;
   std::ranges::stable_sort(op_of_, std::greater<>(),
                            [&](OpIndex op) { return graph.ops[at(op)].workspace_bytes; });
   bit_of_.resize(graph.ops.size());
@@ -104,15 +87,15 @@ bool Cuts::find_all_sets(const Graph& graph, size_t most) {
   return true;
 }
 
-// Beginnings of the topological order. When there are too many, time is divided into slices, and
+// Beginnings of the canonical order. When there are too many, time is divided into slices, and
 // of the cuts in each slice the one stays that the fewest bytes cross.
 void Cuts::find_prefixes(const Graph& graph, const std::vector<Seconds>& seconds, size_t most) {
   const size_t ops = graph.ops.size();
-  const auto crossing = prefix_crossing(graph);
+  const auto crossing = crossing_along(graph, order_);
   const auto batch = static_cast<double>(graph.batch);
   std::vector<double> time(ops + 1);
   for (size_t op = 0; op < ops; ++op) {
-    const Seconds& cost = seconds[op];
+    const Seconds& cost = seconds[at(order_[op])];
     time[op + 1] = time[op] + cost.forward.at(batch) + cost.backward_input.at(batch) +
                    cost.backward_weight.at(batch);
   }
@@ -134,7 +117,7 @@ void Cuts::find_prefixes(const Graph& graph, const std::vector<Seconds>& seconds
   Set set((ops + 63) / 64);
   size_t count = 0;
   for (const size_t prefix : kept) {
-    for (; count < prefix; ++count) add(set, static_cast<OpIndex>(count));
+    for (; count < prefix; ++count) add(set, order_[count]);
     sets_.push_back(set);
     counts_.push_back(count);
   }
@@ -159,8 +142,9 @@ void Cuts::sum_up(const Graph& graph, const std::vector<std::vector<Seconds>>& s
   deferred_.resize(sets_.size());
   input_users_.resize(sets_.size());
   for (size_t cut = 0; cut < sets_.size(); ++cut)
-    for (size_t op = 0; op < graph.ops.size(); ++op) {
-      if (!has(sets_[cut], static_cast<OpIndex>(op))) continue;
+    for (const OpIndex index : order_) {
+      if (!has(sets_[cut], index)) continue;
+      const size_t op = at(index);
       for (size_t kind = 0; kind < seconds.size(); ++kind) seconds_[kind][cut] += seconds[kind][op];
       saved_[cut] += saved[op];
       deferred_[cut] += deferred[op];

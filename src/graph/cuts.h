@@ -29,7 +29,7 @@ struct RangeBytes {
 class Cuts {
  public:
   struct Options {
-    // All closed sets, when there are not more; else beginnings of the topological order, as many.
+    // All closed sets, when there are not more; else beginnings of the canonical order, as many.
     size_t most_sets = 256;
     size_t most_prefixes = 512;
   };
@@ -71,6 +71,7 @@ class Cuts {
   bool has(const Set& set, OpIndex op) const;
   void add(Set& set, OpIndex op) const;
 
+  std::vector<OpIndex> order_;     // in which ops are added up, whatever that of the graph
   std::vector<size_t> bit_of_;     // of an op
   std::vector<OpIndex> op_of_;     // of a bit
   std::vector<double> workspace_;  // of a bit

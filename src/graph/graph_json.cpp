@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_fields.h"
+#include "program/program.h"
 
 namespace renkei::graph {
 namespace {
@@ -37,7 +38,19 @@ std::vector<int> find_all(const JsonFields& fields, std::string_view name, const
   return found;
 }
 
+// Where a value says what it consists of, its bytes must be those of its elements.
+void check_bytes(const Value& value, const JsonFields& fields) {
+  const auto element = program::dtype_from_name(value.dtype);
+  if (!element || !fields.has("shape")) return;
+  int64_t bytes = program::bytes_of(*element);
+  for (const int64_t size : value.shape)
+    if (__builtin_mul_overflow(bytes, size, &bytes)) fields.refuse("shape", "smaller");
+  if (bytes != value.bytes)
+    fields.refuse("bytes", fmt::format("{}, as shape and dtype say", bytes));
+}
+
 Value value_from(const JsonFields& fields) {
+  fields.allow_only({"id", "name", "shape", "dtype", "bytes", "batch", "gradient"});
   Value value{.id = fields.id("id"),
               .bytes = fields.integer("bytes", 0, kMostBytes),
               .batch = fields.boolean("batch"),
@@ -45,10 +58,12 @@ Value value_from(const JsonFields& fields) {
               .name = fields.text_or("name", ""),
               .dtype = fields.text_or("dtype", "")};
   if (fields.has("shape")) value.shape = fields.integers("shape", 0, kMostBytes);
+  check_bytes(value, fields);
   return value;
 }
 
 Parameter parameter_from(const JsonFields& fields) {
+  fields.allow_only({"id", "name", "bytes", "trainable"});
   return {.id = fields.id("id"),
           .name = fields.text_or("name", ""),
           .bytes = fields.integer("bytes", 0, kMostBytes),
@@ -56,6 +71,10 @@ Parameter parameter_from(const JsonFields& fields) {
 }
 
 Op op_from(const JsonFields& fields, const Places& values, const Places& parameters) {
+  fields.allow_only({"id", "name", "kind", "inputs", "outputs", "parameters", "forward_seconds",
+                     "backward_seconds", "forward_fixed_seconds", "backward_fixed_seconds",
+                     "backward_input_share", "saved_bytes", "deferred_bytes", "workspace_bytes",
+                     "flops", "traffic_bytes"});
   Op op{.id = fields.id("id"),
         .name = fields.text_or("name", ""),
         .kind = fields.text_or("kind", ""),
@@ -140,6 +159,8 @@ Graph graph_from_json(const nlohmann::json& json, const std::string& source) {
     throw Error(ErrorCode::data,
                 fmt::format("{}: graph files of version {} are not known", source, version),
                 fmt::format("this renkei reads version {}", kVersion));
+  fields.allow_only({"version", "name", "batch", "estimated", "ops", "values", "parameters",
+                     "inputs", "outputs"});
   Graph graph{.name = fields.text_or("name", ""),
               .batch = fields.integer("batch", 1, int64_t{1} << 40),
               .estimated = fields.boolean_or("estimated", false)};

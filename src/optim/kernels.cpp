@@ -162,7 +162,7 @@ struct Sum {
     return hn::Mul(v, all(scale));
   }
 
-  // As in comm/reduce.cpp: the hardware's prefetcher stops at the end of each page of 4 KiB.
+  // As in comm/buffer/reduce.cpp: the hardware's prefetcher stops at the end of each page of 4 KiB.
   HWY_INLINE void prefetch(size_t i) const {
     constexpr size_t kAheadFloats = 256;
     for (size_t s = 0; s < (kSources == 0 ? number : kSources); ++s)

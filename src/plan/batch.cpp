@@ -12,19 +12,6 @@ std::string nearest_multiples(int64_t batch, int64_t parts) {
   return fmt::format("use a batch of {} or {}", below, below + parts);
 }
 
-[[noreturn]] void refuse_uneven(int64_t batch, int64_t parts, int ranks, int64_t accumulation) {
-  std::string among = fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
-  if (accumulation > 1) among += fmt::format(" × {} micro-batches", accumulation);
-  std::string hint = nearest_multiples(batch, parts);
-  for (int fewer = ranks - 1; accumulation == 1 && fewer >= 1; --fewer)
-    if (batch % fewer == 0) {
-      hint += fmt::format(", or {} rank{}", fewer, fewer == 1 ? "" : "s");
-      break;
-    }
-  throw Error(ErrorCode::usage,
-              fmt::format("a batch of {} can't be split evenly over {}", batch, among), hint);
-}
-
 [[noreturn]] void refuse_contradiction(const BatchSizes& given, int64_t batch) {
   throw Error(ErrorCode::usage,
               fmt::format("micro-batch {} × {} micro-batches × {} ranks make {}, not a batch of {}",
@@ -36,6 +23,10 @@ std::string nearest_multiples(int64_t batch, int64_t parts) {
 }  // namespace
 
 std::string BatchSizes::equation() const {
+  if (micro * accumulation * ranks != global)
+    return fmt::format("batch {} over {} rank{} × {} micro-batch{}: {} or {} samples each", global,
+                       ranks, ranks == 1 ? "" : "s", accumulation, accumulation == 1 ? "" : "es",
+                       micro, micro - 1);
   return fmt::format("batch {} = micro-batch {} × {} micro-batch{} × {} rank{}", global, micro,
                      accumulation, accumulation == 1 ? "" : "es", ranks, ranks == 1 ? "" : "s");
 }
@@ -74,8 +65,12 @@ BatchSizes infer_batch_sizes(const BatchRequest& request, int ranks) {
   }
   sizes.accumulation = known.accumulation.value_or(1);
   const int64_t parts = sizes.accumulation * ranks;
-  if (sizes.global % parts != 0) refuse_uneven(sizes.global, parts, ranks, sizes.accumulation);
-  sizes.micro = sizes.global / parts;
+  if (sizes.global < parts)
+    throw Error(ErrorCode::usage,
+                fmt::format("a batch of {} has no sample for each of {} ranks × {} micro-batches",
+                            sizes.global, ranks, sizes.accumulation),
+                nearest_multiples(sizes.global, parts));
+  sizes.micro = (sizes.global + parts - 1) / parts;  // of those that have one sample more
   return sizes;
 }
 

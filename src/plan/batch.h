@@ -3,7 +3,8 @@
 //   global batch = micro-batch × accumulation × ranks
 //
 // where a rank computes `accumulation` micro-batches one after the other before the update. The
-// user gives what matters to them; the rest is inferred, and the equation is printed.
+// user gives what matters to them; the rest is inferred, and the equation is printed. A batch that
+// does not divide is dealt out as evenly as can be: some micro-batches have one sample less.
 #pragma once
 
 #include <cstdint>

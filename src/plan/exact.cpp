@@ -8,51 +8,83 @@
 namespace renkei::plan {
 namespace {
 
+constexpr int64_t kNodesOfAStep = 10;  // that take as long as the evaluation of a schedule
+constexpr double kMostLayouts = 1e8;   // of a family that is tried
+
 double choose(double n, double k) {
   return n < k ? 0 : std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1));
 }
 
 class Branching {
  public:
-  Branching(const Objective& objective, const SearchOptions& options, int64_t nodes,
+  Branching(const Objective& objective, const SearchOptions& options,
             const std::function<bool()>& expired, std::optional<Evaluated>& best,
             int64_t& evaluations)
       : objective_(objective),
         options_(options),
-        nodes_left_(nodes),
         expired_(expired),
         best_(best),
         evaluations_(evaluations),
         devices_(static_cast<int>(objective.problem().devices.size())) {}
 
   bool run() {
-    for (const ScheduleKind kind : options_.schedules) {
-      const std::vector<int> one{1};
+    bool complete = true;
+    const std::vector<int> one{1};
+    for (const ScheduleKind kind : options_.schedules)
       for (const int chunks : kind == ScheduleKind::interleaved ? options_.chunks : one)
-        for (const int m : micro_batch_choices(objective_.problem().batch, options_))
-          for (const bool sharded : options_.sharded)
-            for (const Placement placement : {Placement::together, Placement::apart})
-              run(kind, chunks, m, sharded, placement);
+        for (int groups = 1; groups <= devices_; ++groups) {
+          if (options_.stages && *options_.stages != groups * chunks) continue;
+          if ((kind == ScheduleKind::accumulate) != (groups == 1)) continue;
+          if (groups * chunks >= static_cast<int>(objective_.cuts().size())) break;
+          complete &= run(kind, chunks, groups);
+        }
+    return complete;
+  }
+
+ private:
+  bool run(ScheduleKind kind, int chunks, int groups) {
+    groups_ = groups;
+    nodes_left_ = count(chunks) > kMostLayouts ? 0 : options_.exact_nodes;
+    for (const int m : micro_batches_) {
+      in_flight_.clear();
+      const Shape shape{kind, groups * chunks, m, chunks};
+      if (beaten(least_seconds(shape, devices_, objective_.least_work(objective_.samples(m, 1)))))
+        continue;
+      for (const bool sharded : options_.sharded)
+        for (const Placement placement : {Placement::together, Placement::apart}) {
+          layout_ = {.schedule = kind,
+                     .micro_batches = m,
+                     .chunks = chunks,
+                     .sharded_optimizer = sharded,
+                     .placement = placement,
+                     .cuts = {0}};
+          next_stage({});
+        }
     }
     return nodes_left_ > 0;
   }
 
- private:
-  void run(ScheduleKind kind, int chunks, int m, bool sharded, Placement placement) {
-    for (int groups = 1; groups <= devices_; ++groups) {
-      if (options_.stages && *options_.stages != groups * chunks) continue;
-      if ((kind == ScheduleKind::accumulate) != (groups == 1)) continue;
-      if (groups * chunks >= static_cast<int>(objective_.cuts().size())) break;
-      layout_ = {.schedule = kind,
-                 .micro_batches = m,
-                 .chunks = chunks,
-                 .sharded_optimizer = sharded,
-                 .placement = placement,
-                 .cuts = {0}};
-      groups_ = groups;
-      in_flight_.clear();
-      next_stage({});
+  // How many layouts the family has, about.
+  double count(int chunks) {
+    return chains(groups_ * chunks) * choose(devices_, groups_) *
+           static_cast<double>(options_.sharded.size() * micro_batches_.size());
+  }
+
+  // Of cuts, each containing the one before, with so many stages between the first and the last.
+  double chains(int stages) {
+    const graph::Cuts& cuts = objective_.cuts();
+    if (chains_.empty()) {
+      chains_.emplace_back(cuts.size());
+      chains_[0][0] = 1;
     }
+    while (static_cast<int>(chains_.size()) <= stages) {
+      std::vector<double> next(cuts.size());
+      for (size_t to = 1; to < cuts.size(); ++to)
+        for (size_t from = 0; from < to; ++from)
+          if (chains_.back()[from] > 0 && cuts.contains(to, from)) next[to] += chains_.back()[from];
+      chains_.push_back(std::move(next));
+    }
+    return chains_[at(stages)].back();
   }
 
   // What the stages so far take for sure: down to this one and up again.
@@ -63,7 +95,7 @@ class Branching {
 
   void next_stage(const Way& way) {
     const int stage = layout_.stages(), stages = groups_ * layout_.chunks;
-    if (nodes_left_ <= 0 || (nodes_left_ % 1024 == 0 && expired_())) {
+    if (nodes_left_ <= 0 || (++visited_ % 256 == 0 && expired_())) {
       nodes_left_ = 0;
       return;
     }
@@ -78,7 +110,7 @@ class Branching {
       if (stage < groups_)
         choose_replicas(way, from, to);
       else
-        next_stage(way);
+        bound_group(way, from, to);
       layout_.cuts.pop_back();
     }
   }
@@ -94,12 +126,39 @@ class Branching {
     }
     for (int r = low; r <= high; ++r) {
       layout_.replicas.push_back(r);
-      if (layout_.chunks > 1)  // memory and work of a group are known at the end only
-        next_stage({.devices = way.devices + r});
+      if (layout_.chunks > 1)
+        bound_group({.down = way.down, .devices = way.devices + r}, from, to);
       else
         bound_stage(way, from, to, r);
       layout_.replicas.pop_back();
     }
+  }
+
+  // With chunks, the memory of a group is known at the end only, but not what it has to compute:
+  // all that is left must find a place in the time that the groups have left. A group waits for
+  // those before it at the beginning, and they for it at the end.
+  void bound_group(Way way, size_t from, size_t to) {
+    const int stage = layout_.stages() - 1, group = stage % groups_, m = layout_.micro_batches;
+    const graph::Cuts& cuts = objective_.cuts();
+    const size_t shortest = objective_.problem().machine.kinds.size();
+    const double seconds = cuts.seconds(shortest, from, to)
+                               .total_at(objective_.samples(m, layout_.replicas[at(group)]));
+    const double rest = cuts.seconds(shortest, to, cuts.last()).total_at(objective_.samples(m, 1));
+    busy_.resize(at(groups_));
+    const double before = busy_[at(group)];
+    busy_[at(group)] = (stage < groups_ ? way.down : before) + m * seconds;
+    if (stage < groups_) way.down += seconds;
+    if (!best_ || !overloaded(way, m * rest)) next_stage(way);
+    busy_[at(group)] = before;
+  }
+
+  bool overloaded(const Way& way, double rest) const {
+    double room = (devices_ - way.devices) * (best_->seconds - way.down);
+    for (int group = 0; group < layout_.groups(); ++group) {
+      if (beaten(busy_[at(group)])) return true;
+      room += layout_.replicas[at(group)] * (best_->seconds - busy_[at(group)]);
+    }
+    return rest > room * (1 + 1e-12);
   }
 
   void bound_stage(const Way& way, size_t from, size_t to, int r) {
@@ -151,6 +210,7 @@ class Branching {
     if (!objective_.possible(layout_)) return;
     Evaluated result = objective_.cost(layout_);
     if (!result.fits() || beaten(lower_bound(layout_.shape(), result.times))) return;
+    nodes_left_ -= kNodesOfAStep;
     result.seconds = objective_.steps().step_seconds(layout_.shape(), result.times);
     ++evaluations_;
     if (!beaten(result.seconds)) best_ = std::move(result);
@@ -158,32 +218,26 @@ class Branching {
 
   const Objective& objective_;
   const SearchOptions& options_;
-  int64_t nodes_left_;
+  int64_t visited_ = 0;
+  int64_t nodes_left_ = 0;  // of this family
   const std::function<bool()>& expired_;
   std::optional<Evaluated>& best_;
   int64_t& evaluations_;
   int devices_;
+  std::vector<int> micro_batches_ = all_micro_batches(objective_.problem().batch, options_);
   int groups_ = 1;
   Layout layout_;
   std::vector<InFlight> in_flight_;
+  std::vector<std::vector<double>> chains_;  // by stages, then by the cut they end at
+  std::vector<double> busy_;                 // each group so far, when there are chunks
 };
 
 }  // namespace
 
-bool search_exactly(const Objective& objective, const SearchOptions& options, int64_t nodes,
+bool search_exactly(const Objective& objective, const SearchOptions& options,
                     const std::function<bool()>& expired, std::optional<Evaluated>& best,
                     int64_t& evaluations) {
-  return Branching(objective, options, nodes, expired, best, evaluations).run();
-}
-
-double count_layouts(const Objective& objective, const SearchOptions& options) {
-  const auto devices = static_cast<int>(objective.problem().devices.size());
-  const auto cuts = static_cast<double>(objective.cuts().size());
-  double splits = 0;
-  for (int stages = 1; stages <= devices; ++stages)
-    splits += choose(cuts - 2, stages - 1) * choose(devices, stages);
-  return splits * static_cast<double>(options.schedules.size() * options.sharded.size()) *
-         static_cast<double>(micro_batch_choices(objective.problem().batch, options).size());
+  return Branching(objective, options, expired, best, evaluations).run();
 }
 
 }  // namespace renkei::plan

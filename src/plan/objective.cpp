@@ -42,6 +42,11 @@ const GroupCosts& Objective::group(const DeviceRange& devices) const {
                                  : std::min(costs.bytes_per_second, device.memory_bytes_per_second);
     costs.kinds.push_back(kind);
   }
+  const auto on_first_node = [&](const cluster::Place& place) {
+    return place.node == places.front().node;
+  };
+  costs.shares = problem_.replicas_of_a_node_share && devices.count > 1 &&
+                 std::ranges::all_of(places, on_first_node);
   if (devices.count > 1) {
     // As measured at two sizes: nearly nothing, and a bucket.
     const comm::CostModel model = cost_model(problem_.machine, places);
@@ -77,6 +82,10 @@ double Objective::samples(int micro_batches, int replicas) const {
   return static_cast<double>(most);
 }
 
+double Objective::least_work(double samples) const {
+  return cuts_.seconds(problem_.machine.kinds.size(), 0, cuts_.last()).total_at(samples);
+}
+
 StageTimes Objective::stage_times(const GroupCosts& group, const GroupCosts& everyone, size_t from,
                                   size_t to, double samples, bool recompute, bool sharded) const {
   StageTimes times;
@@ -90,10 +99,11 @@ StageTimes Objective::stage_times(const GroupCosts& group, const GroupCosts& eve
   const graph::RangeBytes bytes = cuts_.bytes(from, to);
   const double reduce = group.reduce_seconds(bytes.trainable - bytes.tied, problem_.bucket_bytes) +
                         everyone.reduce_seconds(bytes.tied, problem_.bucket_bytes);
-  const bool shares = sharded && group.ranks > 1;
-  // Sharded, a reduction is the first half of an allreduce, and gathering the second.
+  const bool shares = group.shares || (sharded && group.ranks > 1);
+  // Sharded, a reduction is the first half of an allreduce, and gathering the second; ranks that
+  // have the parameters in common have nothing to gather.
   times.reduce = shares ? reduce / 2 : reduce;
-  times.gather = shares ? reduce / 2 : 0;
+  times.gather = shares && !group.shares ? reduce / 2 : 0;
   times.buckets = std::max(1, static_cast<int>(std::ceil(bytes.trainable / problem_.bucket_bytes)));
   // Gradients and parameters are read, the latter written, the state read and written.
   const double touched = bytes.trainable * (3 + 2 * problem_.optimizer_state);
@@ -109,7 +119,7 @@ StageMemory Objective::memory(const GroupCosts& group, size_t from, size_t to, d
                        .in_flight = in_flight,
                        .replicas = group.ranks,
                        .recompute = recompute,
-                       .sharded_optimizer = sharded,
+                       .sharded_optimizer = sharded || group.shares,
                        .optimizer_state = problem_.optimizer_state});
 }
 

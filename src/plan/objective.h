@@ -31,6 +31,7 @@ struct GroupCosts {
   double bytes_per_second = 1;  // of memory, of the slowest
   double reduce_latency = 0;    // of a collective of nearly nothing
   double reduce_per_byte = 0;
+  bool shares = false;  // parameters, and with them the work and the state of updates
 
   double reduce_seconds(double bytes, double bucket_bytes) const;
 };
@@ -58,6 +59,8 @@ class Objective {
 
   // Samples of a micro-batch on the replica that has the most.
   double samples(int micro_batches, int replicas) const;
+  // All ops for so many samples, each at its shortest on any kind of device.
+  double least_work(double samples) const;
   // Without sends. Ties to other stages are reduced over `everyone`.
   StageTimes stage_times(const GroupCosts& group, const GroupCosts& everyone, size_t from,
                          size_t to, double samples, bool recompute, bool sharded) const;

@@ -24,6 +24,7 @@ constexpr int64_t kMostRanks = 1 << 24;
 }
 
 Stage stage_from(const JsonFields& fields) {
+  fields.allow_only({"ranks", "recompute", "loads", "ops"});
   Stage stage{.ops = fields.ids("ops"),
               .recompute = fields.boolean_or("recompute", false),
               .loads = fields.boolean_or("loads", false)};
@@ -40,6 +41,11 @@ PlanKind kind_from(const JsonFields& fields) {
        {PlanKind::data, PlanKind::pipeline, PlanKind::tensor, PlanKind::hybrid})
     if (name == name_of(kind)) return kind;
   fields.refuse("kind", "data, pipeline, tensor or hybrid");
+}
+
+PlanKind kind_of(int stages, int64_t replicas) {
+  if (stages == 1) return PlanKind::data;
+  return replicas == 1 ? PlanKind::pipeline : PlanKind::hybrid;
 }
 
 void check_ops(const Plan& plan, const std::string& source) {
@@ -73,9 +79,12 @@ void check_groups(const Plan& plan, const std::string& source) {
 
 void check_numbers(const Plan& plan, const std::string& source) {
   const Shape shape = plan.shape();
-  if (static_cast<int>(plan.stage_list.size()) != plan.stages)
+  if (!plan.stage_list.empty() && static_cast<int>(plan.stage_list.size()) != plan.stages)
     refuse(source, fmt::format("stage_list has {} stages, 'stages' says {}", plan.stage_list.size(),
                                plan.stages));
+  if (plan.batch.global % plan.batch.accumulation != 0)
+    refuse(source, fmt::format("a batch of {} can't be divided into {} micro-batches",
+                               plan.batch.global, plan.batch.accumulation));
   if (plan.stages % plan.chunks != 0)
     refuse(source, fmt::format("{} stages are no multiple of {} chunks", plan.stages, plan.chunks));
   if ((shape.kind == ScheduleKind::accumulate && plan.stages > 1) ||
@@ -85,9 +94,33 @@ void check_numbers(const Plan& plan, const std::string& source) {
     refuse(source, fmt::format("the schedule {} does not allow {} stages in {} chunks and {} "
                                "micro-batches",
                                plan.schedule, plan.stages, plan.chunks, shape.micro_batches));
-  if (plan.batch.global % plan.batch.accumulation != 0)
-    refuse(source, fmt::format("a batch of {} can't be divided into {} micro-batches",
-                               plan.batch.global, plan.batch.accumulation));
+}
+
+// What follows from the stages is written into the file for its readers. Who changes one and not
+// the other has meant something that would not be done.
+void check_what_follows(const Plan& plan, const JsonFields& fields) {
+  const int64_t ranks = plan.ranks();
+  int64_t most = ranks;
+  if (!plan.stage_list.empty()) {
+    most = 0;
+    for (const Stage& stage : plan.stage_list)
+      most = std::max(most, static_cast<int64_t>(stage.ranks.size()));
+  }
+  const int64_t samples = plan.batch.global / plan.batch.accumulation;
+  if (samples < most)
+    fields.refuse("micro_batches",
+                  fmt::format("fewer: {} samples can't be divided among {} ranks", samples, most));
+  const auto must_be = [&](std::string_view name, int64_t given, int64_t follows) {
+    if (given != follows)
+      fields.refuse(name, fmt::format("{} by the rest of the plan, not {}", follows, given));
+  };
+  must_be("replicas", plan.replicas, most);
+  must_be("ranks", fields.integer_or("ranks", 1, kMostRanks, ranks), ranks);
+  must_be("micro_batch", plan.batch.micro, (samples + most - 1) / most);
+  const PlanKind kind = kind_of(plan.stages, most);
+  if (plan.kind != kind)
+    fields.refuse("kind", fmt::format("{} by the rest of the plan, not {}", name_of(kind),
+                                      name_of(plan.kind)));
 }
 
 }  // namespace
@@ -97,6 +130,7 @@ Plan make_plan(const Objective& objective, const Evaluated& evaluated) {
   const int replicas = *std::ranges::max_element(layout.replicas);
   const int64_t batch = objective.problem().batch;
   Plan plan{
+      .kind = kind_of(layout.stages(), replicas),
       .stages = layout.stages(),
       .replicas = replicas,
       .batch = {.global = batch,
@@ -106,7 +140,6 @@ Plan make_plan(const Objective& objective, const Evaluated& evaluated) {
       .schedule = std::string(name_of(layout.schedule)),
       .chunks = layout.chunks,
       .sharded_optimizer = layout.sharded_optimizer};
-  if (layout.stages() > 1) plan.kind = replicas == 1 ? PlanKind::pipeline : PlanKind::hybrid;
   const graph::Graph& graph = objective.problem().graph;
   for (int s = 0; s < layout.stages(); ++s) {
     const size_t from = layout.cuts[static_cast<size_t>(s)],
@@ -128,6 +161,9 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& source) {
   if (const int64_t version = fields.integer("version", 0, INT64_MAX); version != kVersion)
     refuse(source, fmt::format("plans of version {} are not known", version),
            fmt::format("this renkei reads version {}", kVersion));
+  fields.allow_only({"version", "kind", "stages", "replicas", "tensor", "ranks", "batch",
+                     "micro_batch", "micro_batches", "schedule", "chunks", "sharded_optimizer",
+                     "stage_list"});
   Plan plan{.kind = kind_from(fields),
             .stages = static_cast<int>(fields.integer("stages", 1, kMostRanks)),
             .replicas = static_cast<int>(fields.integer("replicas", 1, kMostRanks)),
@@ -139,25 +175,19 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& source) {
             .chunks = static_cast<int>(fields.integer_or("chunks", 1, kMostRanks, 1)),
             .sharded_optimizer = fields.boolean_or("sharded_optimizer", false)};
   plan.batch.ranks = plan.replicas;
+  if (plan.tensor != 1) fields.refuse("tensor", "1: no op is divided among ranks");
   const auto names = schedule_names();
   if (std::ranges::count(names, plan.schedule) == 0)
     fields.refuse("schedule", fmt::format("one of {}", fmt::join(names, ", ")));
-  if (!fields.has("stage_list")) {
-    if (plan.kind != PlanKind::data || plan.stages != 1)
-      fields.refuse("stage_list", "there, unless each rank has the whole model");
-    return plan;
-  }
-  for (const JsonFields& stage : fields.objects("stage_list"))
-    plan.stage_list.push_back(stage_from(stage));
+  if (fields.has("stage_list"))
+    for (const JsonFields& stage : fields.objects("stage_list"))
+      plan.stage_list.push_back(stage_from(stage));
+  if (plan.stage_list.empty() && (plan.kind != PlanKind::data || plan.stages != 1))
+    fields.refuse("stage_list", "there, unless each rank has the whole model");
   check_numbers(plan, source);
   check_ops(plan, source);
-  check_groups(plan, source);
-  size_t most = 0;
-  for (const Stage& stage : plan.stage_list) most = std::max(most, stage.ranks.size());
-  if (static_cast<int64_t>(most) > plan.batch.global / plan.batch.accumulation)
-    refuse(source, fmt::format("a micro-batch of {} samples can't be divided among {} ranks",
-                               plan.batch.global / plan.batch.accumulation, most));
-  plan.replicas = plan.batch.ranks = static_cast<int>(most);
+  if (!plan.stage_list.empty()) check_groups(plan, source);
+  check_what_follows(plan, fields);
   return plan;
 }
 

@@ -15,8 +15,8 @@ namespace renkei::plan {
 // The plan of a layout.
 Plan make_plan(const Objective& objective, const Evaluated& evaluated);
 
-// Throws a data Error that names the place: a version or a schedule that is not known, a stage
-// without ops or ranks, an op or a rank that is there twice, numbers that do not fit each other.
+// Throws a data Error that names the place: a version, a schedule or a key that is not known, a
+// stage without ops or ranks, an op or a rank that is there twice, fields that contradict another.
 Plan plan_from_json(const nlohmann::json& json, const std::string& source);
 Plan load_plan(const std::filesystem::path& file);
 void save_plan(const Plan& plan, const std::filesystem::path& file);

@@ -24,6 +24,9 @@ struct Problem {
   double optimizer_state = 1;  // bytes for each byte of trainable parameters
   double bucket_bytes = 25 << 20;
   bool use_all_devices = false;  // layouts that leave devices out do not count
+  // Replicas on one node have parameters in common and divide the work and the state of updates,
+  // whatever Layout::sharded_optimizer says.
+  bool replicas_of_a_node_share = false;
 };
 
 // Where the replicas of a group are. With `together`, group after group takes the next devices, so

@@ -100,7 +100,7 @@ class Climber {
 
   int change_micro_batches() {
     bool better = false;
-    for (const int m : micro_batch_choices(objective_.problem().batch, options_)) {
+    for (const int m : micro_batches_) {
       Layout changed = best_.layout;
       changed.micro_batches = m;
       if (m != best_.layout.micro_batches) better |= try_layout(changed);
@@ -124,6 +124,7 @@ class Climber {
 
   const Objective& objective_;
   const SearchOptions& options_;
+  std::vector<int> micro_batches_ = all_micro_batches(objective_.problem().batch, options_);
   Evaluated best_;
   const std::function<bool()>& expired_;
   int64_t& evaluations_;

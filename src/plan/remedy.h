@@ -13,6 +13,7 @@ struct Remedy {
   std::optional<int64_t> batch;         // smaller
 };
 
+// Takes no longer than the time limit, and then says what it has found so far.
 Remedy find_remedy(const Problem& problem, const StepModel& steps, const SearchOptions& options);
 
 }  // namespace renkei::plan

@@ -10,8 +10,15 @@
 // the last k stages, from cut i to the end, on d devices; w is the time of the stage between i and
 // j on r devices, with recompute where it would not fit otherwise (the k-th stage from the end has
 // up to k micro-batches in flight with 1F1B). One table serves all numbers of stages.
+//
+// GPipe waits for the slowest forward and then for the slowest backward, whichever stages these
+// are. With a forward_share a of the bound, a stage must keep f <= a c and b <= (1 - a) c.
+//
+// Where devices differ, the last k stages have the last d of them, so it is known which a stage
+// gets; with as many for each stage, that takes a table for each number of stages.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "plan/objective.h"
@@ -33,10 +40,16 @@ struct SplitOptions {
   int units = 1;
   bool uniform = true;
   int most_stages = 1;
-  size_t most_cuts = 64;  // a finer choice is left to refinement
+  bool by_place = false;     // stages have the devices of their place; uniform: only most_stages
+  double forward_share = 0;  // 0: forward and backward are bounded together
+  size_t most_cuts = 64;     // a finer choice is left to refinement
 };
 
-// Several for each number of stages, each once.
-std::vector<Split> propose_splits(const Objective& objective, const SplitOptions& options);
+// Several for each number of stages, each once; those found so far when `expired` ends it.
+std::vector<Split> propose_splits(const Objective& objective, const SplitOptions& options,
+                                  const std::function<bool()>& expired);
+
+// As many stages as replicas are given, with about equal times, by the speed of their devices.
+Split equal_times(const Objective& objective, std::vector<int> replicas, double samples);
 
 }  // namespace renkei::plan

@@ -37,10 +37,8 @@ void average_buffers(const std::vector<torch::Tensor>& buffers, comm::Communicat
   });
 }
 
-std::string checksum_of(const std::vector<torch::Tensor>& tensors) {
-  Checksum checksum;
-  for (const torch::Tensor& tensor : tensors) checksum.add(bytes_of(tensor.contiguous()));
-  return checksum.hex();
+uint64_t checksum_of(const torch::Tensor& tensor) {
+  return Checksum().add(bytes_of(tensor.contiguous())).value();
 }
 
 }  // namespace renkei::run

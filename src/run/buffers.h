@@ -18,7 +18,7 @@ void broadcast_state(const std::vector<torch::Tensor>& state, comm::Communicator
 void average_buffers(const std::vector<torch::Tensor>& buffers, comm::Communicator& communicator,
                      const comm::Call& call);
 
-// A hash of the bytes of the tensors, in order.
-std::string checksum_of(const std::vector<torch::Tensor>& tensors);
+// A hash of its bytes.
+uint64_t checksum_of(const torch::Tensor& tensor);
 
 }  // namespace renkei::run

@@ -10,8 +10,7 @@
 
 namespace renkei::run {
 
-DeviceMemory::DeviceMemory(int64_t limit, const Worker::Held& held, int rank,
-                           const std::string& host)
+DeviceMemory::DeviceMemory(int64_t limit, const Held& held, int rank, const std::string& host)
     : limit_(limit), held_(held), rank_(rank), host_(host) {
   if (limit == 0) return;
   const int64_t for_tensors = limit - held.beside_tensors(), live = memory_use().live;
@@ -29,8 +28,7 @@ void DeviceMemory::throw_if_refused() const {
 
 void DeviceMemory::fail(int64_t asked, int64_t live) const {
   limit_memory(0);
-  const int64_t activations =
-      std::max<int64_t>(0, live - (held_.in_tensors ? held_.parameters : 0));
+  const int64_t activations = std::max<int64_t>(0, live - held_.in_tensors);
   const int64_t needed = held_.beside_tensors() + live + asked;
   Error error(
       ErrorCode::memory,

@@ -4,14 +4,14 @@
 
 #include <exception>
 
-#include "run/worker.h"
+#include "run/shared_parameters.h"
 
 namespace renkei::run {
 
 class DeviceMemory {
  public:
   // No limit: 0. Throws at once if what is there already is too much.
-  DeviceMemory(int64_t limit, const Worker::Held& held, int rank, const std::string& host);
+  DeviceMemory(int64_t limit, const Held& held, int rank, const std::string& host);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -32,7 +32,7 @@ class DeviceMemory {
   [[noreturn]] void fail(int64_t asked, int64_t live) const;
 
   int64_t limit_;
-  Worker::Held held_;
+  Held held_;
   int rank_;
   std::string host_;
 };

@@ -1,5 +1,8 @@
 #include "run/gradient_sink.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace renkei::run {
 
 std::optional<GradientSink::Target> GradientSink::claim(const torch::Tensor& parameter) {
@@ -29,10 +32,20 @@ bool GradientSink::wrote_in(const torch::Tensor& parameter, int64_t step) const 
   return found != places_.end() && found->second.last_step == step;
 }
 
-void DeferredGradients::run() {
+void DeferredGradients::run(const Complete& complete) {
   const torch::NoGradGuard no_grad;
-  for (const auto& work : work_) work();
+  for (Work& work : work_) {
+    work.compute();
+    work.compute = {};  // with what it kept
+    const torch::Tensor parameter = std::exchange(work.parameter, {});
+    if (complete && !has(parameter)) complete(parameter);
+  }
   work_.clear();
+}
+
+bool DeferredGradients::has(const torch::Tensor& parameter) const {
+  return std::ranges::any_of(work_,
+                             [&](const Work& work) { return work.parameter.is_same(parameter); });
 }
 
 }  // namespace renkei::run

@@ -52,11 +52,20 @@ class GradientSink {
 // a backward pass in two parts.
 class DeferredGradients {
  public:
-  void add(std::function<void()> work) { work_.push_back(std::move(work)); }
-  void run();
+  void add(const torch::Tensor& parameter, std::function<void()> work) {
+    work_.push_back({parameter, std::move(work)});
+  }
+  // Calls `complete(parameter)` when the last work for one is done.
+  using Complete = std::function<void(const torch::Tensor& parameter)>;
+  void run(const Complete& complete = {});
+  bool has(const torch::Tensor& parameter) const;
 
  private:
-  std::vector<std::function<void()>> work_;
+  struct Work {
+    torch::Tensor parameter;
+    std::function<void()> compute;
+  };
+  std::vector<Work> work_;
 };
 
 }  // namespace renkei::run

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "data/sampler.h"
-#include "plan/plan.h"
 
 namespace renkei::run {
 
@@ -28,10 +27,10 @@ class Lanes {
         }()),
         micro_batches_(micro_batches) {}
 
-  static int count(const plan::Plan& plan) {
+  static int count(const std::vector<std::vector<int>>& ranks_of_stage) {
     int lanes = 1;
-    for (const plan::Stage& stage : plan.stage_list)
-      lanes = std::lcm(lanes, static_cast<int>(stage.ranks.size()));
+    for (const auto& ranks : ranks_of_stage)
+      lanes = std::lcm(lanes, static_cast<int>(ranks.size()));
     return lanes;
   }
 

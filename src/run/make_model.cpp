@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
-
-#include "capture/safetensors.h"
 #include "capture/weights_file.h"
 #include "networks/initial_values.h"
 
@@ -17,12 +14,6 @@ using capture::StoredTensor;
 using program::Program;
 using program::State;
 using program::StateKind;
-
-program::DType program_type(torch::ScalarType type) {
-  for (const program::DType dtype : program::kAllDTypes)
-    if (run::scalar_type(dtype) == type) return dtype;
-  throw Error(ErrorCode::bug, "a tensor has a type that programs do not know");
-}
 
 void read_into(const torch::Tensor& tensor, const StoredTensor& stored, const State& state,
                const std::string& source) {
@@ -57,49 +48,72 @@ void fill(const torch::Tensor& tensor, const State& state, const ModelOptions& o
     networks::fill_initial(std::span(tensor.data_ptr<float>(), count), part, options.threads);
 }
 
-void set_values(const BoundProgram& bound, const NamedTensors& values,
-                const ModelOptions& options) {
-  for (size_t i = 0; i < bound.state.size(); ++i) {
-    const State& state = bound.program.state[i];
-    if (const auto found = values.find(state.name); found != values.end())
-      read_into(bound.state[i], found->second, state, bound.program.name);
-    else
-      fill(bound.state[i], state, options);
-  }
+NamedTensors::const_iterator find(const NamedTensors& tensors, const State& state) {
+  auto found = tensors.find(state.name);
+  for (const std::string& alias : state.aliases)
+    if (found == tensors.end()) found = tensors.find(alias);
+  return found;
 }
 
-// Names and shapes must be those of the network.
-void load_weights(const BoundProgram& bound, const std::filesystem::path& file) {
-  NamedTensors given = capture::read_weights_file(file);
+// A file of weights to start from: names must be those of the network, no more and no fewer.
+NamedTensors open_weights(const Program& program, const std::filesystem::path& file) {
+  NamedTensors given = capture::read_weights_file(file), taken;
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::data,
                 fmt::format("{} does not fit the network: {}", file.string(), what),
                 "check model.name and the settings that change its shape, such as model.classes");
   };
-  for (size_t i = 0; i < bound.state.size(); ++i) {
-    const State& state = bound.program.state[i];
+  for (const State& state : program.state) {
     if (state.kind == StateKind::constant || !state.persistent) continue;
-    auto found = given.find(state.name);
-    for (const std::string& alias : state.aliases)
-      if (found == given.end()) found = given.find(alias);
+    const auto found = find(given, state);
     if (found == given.end()) refuse(fmt::format("it has no {}", state.name));
-    read_into(bound.state[i], found->second, state, file.string());
+    taken[state.name] = found->second;
+  }
+  for (const State& state : program.state) {
     given.erase(state.name);
     for (const std::string& alias : state.aliases) given.erase(alias);
   }
   if (!given.empty()) refuse(fmt::format("the network has no {}", given.begin()->first));
+  return taken;
 }
+
+// Where the first values of a network come from: a file of weights, the network's own file, or the
+// seed and the names.
+class FirstValues {
+ public:
+  FirstValues(const Program& program, const capture::OpenNetwork& open, const ModelOptions& options)
+      : source_(open.network.training.name), own_(open.values), options_(options) {
+    if (!options.weights.empty()) weights_ = open_weights(program, options.weights);
+  }
+
+  void operator()(const State& state, const torch::Tensor& tensor) const {
+    if (const auto found = weights_.find(state.name); found != weights_.end())
+      read_into(tensor, found->second, state, options_.weights.string());
+    else if (const auto known = own_.find(state.name); known != own_.end())
+      read_into(tensor, known->second, state, source_);
+    else
+      fill(tensor, state, options_);
+  }
+
+ private:
+  std::string source_;
+  NamedTensors own_, weights_;
+  ModelOptions options_;
+};
 
 }  // namespace
 
 Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& loss,
                  const ModelOptions& options) {
   capture::Programs programs = capture::programs_of(open, loss);
+  const FirstValues values(programs.training, open, options);
   Model model;
-  model.training.state = make_state(programs.training);
-  model.training.program = std::move(programs.training);
-  set_values(model.training, open.values, options);
-  if (!options.weights.empty()) load_weights(model.training, options.weights);
+  model.training.state = make_placeholders(programs.training);
+  model.initialise = [values, state = programs.training.state](size_t place,
+                                                               const torch::Tensor& tensor) {
+    values(state[place], tensor);
+  };
+  model.training.program = rewrite::rewrite(programs.training, options.rewrite).program;
   model.no_evaluation = programs.no_evaluation;
   if (programs.evaluation) {
     rewrite::RewriteOptions evaluating = options.rewrite;
@@ -107,17 +121,14 @@ Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& 
     BoundProgram evaluation{.program = rewrite::rewrite(*programs.evaluation, evaluating).program,
                             .state = {}};
     evaluation.state = shared_state(evaluation.program, model.training, [&](size_t i) {
-      const State& state = evaluation.program.state[i];
       torch::Tensor tensor = make_state(evaluation.program, i);
-      if (const auto found = open.values.find(state.name); found != open.values.end())
-        read_into(tensor, found->second, state, open.network.training.name);
-      else
-        fill(tensor, state, options);
+      values(evaluation.program.state[i], tensor);
       return tensor;
     });
     model.evaluation = std::move(evaluation);
   }
-  model.training.program = rewrite::rewrite(model.training.program, options.rewrite).program;
+  if (!options.on_demand)
+    for (size_t i = 0; i < model.training.state.size(); ++i) model.materialise(i);
   return model;
 }
 
@@ -128,29 +139,21 @@ ModelOptions model_options(const Settings& settings, int threads) {
           .threads = threads};
 }
 
-void save_weights(const Model& model, const std::filesystem::path& file) {
-  NamedTensors tensors;
-  for (const auto& [name, tensor] : named_state(model)) {
-    const auto bytes = tensor.detach().contiguous();
-    const auto dtype = program_type(bytes.scalar_type());
-    tensors[name] = {.dtype = dtype,
-                     .sizes = bytes.sizes().vec(),
-                     .read = [bytes](int64_t begin, std::span<char> into) {
-                       std::memcpy(into.data(), static_cast<const char*>(bytes.data_ptr()) + begin,
-                                   into.size());
-                     }};
-  }
-  capture::write_safetensors(file.string(), tensors, {{"format", "pt"}});
-}
-
-std::vector<std::pair<std::string, torch::Tensor>> named_state(const Model& model) {
-  std::vector<std::pair<std::string, torch::Tensor>> list;
-  for (size_t i = 0; i < model.training.state.size(); ++i) {
-    const State& state = model.training.program.state[i];
+std::vector<NamedPlace> named_places(const Model& model) {
+  std::vector<NamedPlace> list;
+  const Program& program = model.training.program;
+  for (size_t i = 0; i < program.state.size(); ++i) {
+    const State& state = program.state[i];
     if (state.kind == StateKind::constant || !state.persistent) continue;
-    list.emplace_back(state.name, model.training.state[i]);
-    for (const std::string& alias : state.aliases)
-      list.emplace_back(alias, model.training.state[i]);
+    NamedPlace named{.name = state.name,
+                     .place = i,
+                     .dtype = program.value(state.value).dtype,
+                     .sizes = program::sizes_of(program.value(state.value), {})};
+    list.push_back(named);
+    for (const std::string& alias : state.aliases) {
+      named.name = alias;
+      list.push_back(named);
+    }
   }
   return list;
 }

@@ -14,7 +14,8 @@ struct ModelOptions {
   uint64_t seed = 1;
   std::filesystem::path weights = {};  // a file of values to start from, in place of the seed's
   rewrite::RewriteOptions rewrite = {};
-  int threads = 1;  // that make values
+  int threads = 1;         // that make values
+  bool on_demand = false;  // tensors of the training state come into being when they are needed
 };
 
 // Throws a data Error where a file has no values, or such that do not fit.
@@ -23,11 +24,14 @@ Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& 
 
 ModelOptions model_options(const Settings& settings, int threads);
 
-// Writes a safetensors file that Python's load_state_dict takes.
-void save_weights(const Model& model, const std::filesystem::path& file);
-
-// All parameters and buffers that a file of the model has, by their names in Python's state_dict,
-// tied ones under all of them.
-std::vector<std::pair<std::string, torch::Tensor>> named_state(const Model& model);
+// A parameter or buffer as a file of the model has it, by its name in Python's state_dict; tied
+// ones are there under all their names.
+struct NamedPlace {
+  std::string name;
+  size_t place;  // in the training state
+  program::DType dtype;
+  std::vector<int64_t> sizes;
+};
+std::vector<NamedPlace> named_places(const Model& model);
 
 }  // namespace renkei::run

@@ -16,16 +16,15 @@ void MemoryCount::training_begins() {
   tensors_before_ = memory_use().live;
 }
 
-MemoryBreakdown MemoryCount::breakdown(const Worker::Held& held) const {
+MemoryBreakdown MemoryCount::breakdown(const Held& held) const {
   const MemoryUse use = memory_use();
-  MemoryBreakdown memory{.parameters = held.parameters / held.sharers,
+  MemoryBreakdown memory{.parameters = held.parameters - held.shared_out,
                          .gradients = held.gradients,
                          .optimizer = held.optimizer,
                          .activations = use.peak - tensors_before_,
                          .peak = process_memory_bytes(),
                          .device = held.beside_tensors() + use.peak};
-  const int64_t other_tensors =
-      use.held - memory.activations - (held.in_tensors ? held.parameters : 0);
+  const int64_t other_tensors = use.held - memory.activations - held.in_tensors;
   // Libraries that were loaded, or used for the first time, since the beginning.
   const int64_t loaded = std::max<int64_t>(0, library_bytes() - files_);
   memory.other = libraries_ + loaded + std::max<int64_t>(0, other_tensors) +

@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 #include "run/result.h"
-#include "run/worker.h"
+#include "run/shared_parameters.h"
 
 namespace renkei::run {
 
@@ -13,7 +13,7 @@ class MemoryCount {
  public:
   MemoryCount();
   void training_begins();
-  MemoryBreakdown breakdown(const Worker::Held& held) const;
+  MemoryBreakdown breakdown(const Held& held) const;
 
  private:
   int64_t libraries_ = 0;  // and whatever else there was before training, but for tensors

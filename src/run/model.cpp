@@ -79,24 +79,50 @@ torch::Tensor make_state(const Program& program, size_t place) {
                           .requires_grad(is_trained_state(program, state)));
 }
 
-std::vector<torch::Tensor> make_state(const Program& program) {
+std::vector<torch::Tensor> make_placeholders(const Program& program) {
   std::vector<torch::Tensor> tensors;
-  for (size_t i = 0; i < program.state.size(); ++i) tensors.push_back(make_state(program, i));
+  for (const State& state : program.state)
+    tensors.push_back(
+        torch::empty({0}, torch::TensorOptions(run::scalar_type(program.value(state.value).dtype))
+                              .requires_grad(is_trained_state(program, state))));
   return tensors;
+}
+
+torch::Tensor Model::make_tensor(size_t place) const {
+  return make_state(training.program, place).detach();
+}
+
+bool Model::has_memory(size_t place) const {
+  return training.state[place].sizes() ==
+         at::IntArrayRef(shape_of(training.program, training.program.state[place]));
+}
+
+void Model::materialise(size_t place) {
+  if (has_memory(place)) return;
+  const torch::Tensor tensor = make_tensor(place);
+  if (!initialise) throw Error(ErrorCode::bug, "a tensor was released and can't be made again");
+  initialise(place, tensor);
+  training.state[place].set_data(tensor);
+}
+
+void Model::release(size_t place) {
+  training.state[place].set_data(
+      torch::empty({0}, training.state[place].options().requires_grad(false)));
 }
 
 std::vector<torch::Tensor> shared_state(const Program& program, const BoundProgram& other,
                                         const std::function<torch::Tensor(size_t)>& make) {
-  std::map<std::string, torch::Tensor> by_name;
+  std::map<std::string, size_t> by_name;
   for (size_t i = 0; i < other.state.size(); ++i)
     if (other.program.state[i].kind != StateKind::constant)
-      by_name[other.program.state[i].name] = other.state[i];
+      by_name[other.program.state[i].name] = i;
   std::vector<torch::Tensor> tensors;
   for (size_t i = 0; i < program.state.size(); ++i) {
     const State& state = program.state[i];
     const auto found = by_name.find(state.name);
-    tensors.push_back(found == by_name.end() ? make(i) : found->second);
-    if (tensors.back().sizes() != at::IntArrayRef(shape_of(program, state)))
+    tensors.push_back(found == by_name.end() ? make(i) : other.state[found->second]);
+    if (found != by_name.end() &&
+        shape_of(program, state) != shape_of(other.program, other.program.state[found->second]))
       throw Error(ErrorCode::data,
                   fmt::format("{} has another shape in training and in evaluation", state.name));
   }

@@ -12,13 +12,16 @@
 #include "base/error.h"
 #include "program/program.h"
 #include "run/batch_loader.h"
+#include "run/body.h"
 
 namespace renkei::run {
 
-// A program with the tensors of its state, in the order of Program::state.
+// A program with the tensors of its state, in the order of Program::state. With a function, that is
+// what computes, and the program only names inputs, outputs and state.
 struct BoundProgram {
   program::Program program;
   std::vector<torch::Tensor> state;
+  NetworkFunction function = {};
 };
 
 struct Model {
@@ -35,12 +38,21 @@ struct Model {
   std::vector<torch::Tensor> buffers() const;
   int64_t parameter_count() const;  // values of all parameters, frozen ones too
   BoundProgram& evaluation_or_throw();
+
+  // A place of the training state has a tensor without memory until somebody needs it, and after it
+  // was released. `initialise` gives it its first values.
+  std::function<void(size_t place, const torch::Tensor& tensor)> initialise = {};
+  torch::Tensor make_tensor(size_t place) const;  // of its shape and type, without values
+  bool has_memory(size_t place) const;
+  void materialise(size_t place);  // unless it is
+  void release(size_t place);
 };
 
-// Makes tensors for the state, without values (empty memory), with gradients where they are
+// A tensor for a place of the state, without values (empty memory), with gradients where it is
 // trained.
 torch::Tensor make_state(const program::Program& program, size_t place);
-std::vector<torch::Tensor> make_state(const program::Program& program);
+// For all places, without memory.
+std::vector<torch::Tensor> make_placeholders(const program::Program& program);
 
 // The state of a second program of the same network: tensors of the same name are the same; others,
 // constants of its own, are made by `make`. Throws a data Error where a shape differs.

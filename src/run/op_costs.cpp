@@ -38,12 +38,32 @@ class Gradients {
   std::vector<torch::Tensor> parameters_, memory_;
 };
 
+// State that an op needs, in memory for as long as this exists.
+class StateOfOp {
+ public:
+  StateOfOp(Model& model, const std::vector<int>& places) : model_(model) {
+    for (const int place : places) {
+      const auto i = static_cast<size_t>(place);
+      if (model.has_memory(i)) continue;
+      model.materialise(i);
+      made_.push_back(i);
+    }
+  }
+  ~StateOfOp() {
+    for (const size_t place : made_) model_.release(place);
+  }
+
+ private:
+  Model& model_;
+  std::vector<size_t> made_;
+};
+
 class Measurement {
  public:
-  Measurement(const CutProgram& program, const std::vector<torch::Tensor>& state, int64_t samples,
+  Measurement(const CutProgram& program, Model& model, int64_t samples,
               const OpCostOptions& options)
       : program_(program),
-        state_(state),
+        model_(model),
         samples_(samples),
         options_(options),
         values_(program.graph().values.size()) {
@@ -65,8 +85,9 @@ class Measurement {
   OpCost measure(int op, OpMemory* memory = nullptr) {
     const graph::Op& known = program_.graph().ops[static_cast<size_t>(op)];
     const Executor executor = program_.executor({op}, known.outputs);
+    const StateOfOp in_memory(model_, executor.state());
     std::vector<torch::Tensor> state;
-    for (const torch::Tensor& tensor : tensors_at(state_, executor.state()))
+    for (const torch::Tensor& tensor : tensors_at(model_.training.state, executor.state()))
       state.push_back(tensor.requires_grad() ? tensor : tensor.clone());
     const Gradients gradients(state, context_.sink);
     if (memory) memory->measure(op, executor, inputs_of(executor), state);
@@ -128,7 +149,7 @@ class Measurement {
   }
 
   const CutProgram& program_;
-  const std::vector<torch::Tensor>& state_;
+  Model& model_;
   int64_t samples_;
   const OpCostOptions& options_;
   ExecutionContext context_;
@@ -145,14 +166,13 @@ double fixed_part(double less, double more, double few, double many) {
 
 }  // namespace
 
-graph::Graph measured_graph(const BoundProgram& training, const OpCostOptions& options) {
+graph::Graph measured_graph(Model& model, const OpCostOptions& options) {
   const int64_t many = std::max<int64_t>(2, options.samples);
   const int64_t few = many > 3 ? many / 2 : many + 1;
-  const CutProgram program(training.program, many);
+  const CutProgram program(model.training.program, many);
   const auto ops = static_cast<int64_t>(program.graph().ops.size());
 
-  Measurement first(program, training.state, many, options),
-      second(program, training.state, few, options);
+  Measurement first(program, model, many, options), second(program, model, few, options);
   OpMemory memory(program, many, first.context());
   graph::Graph graph = program.graph();
   for (int op = 0; op < ops; ++op) {

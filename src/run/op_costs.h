@@ -18,7 +18,8 @@ struct OpCostOptions {
 };
 
 // Runs the ops of a training program one after the other, forward and backward, on batches of
-// zeros. Needs the memory pools (run/memory.h). The state stays as it is.
-graph::Graph measured_graph(const BoundProgram& training, const OpCostOptions& options);
+// zeros. Needs the memory pools (run/memory.h). The state stays as it is; what has no memory gets
+// it only while it is measured.
+graph::Graph measured_graph(Model& model, const OpCostOptions& options);
 
 }  // namespace renkei::run

@@ -5,7 +5,7 @@
 
 #include <list>
 
-#include "comm/transport.h"
+#include "comm/transport/transport.h"
 
 namespace renkei::run {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "comm/chunk_range.h"
+#include "comm/buffer/chunk_range.h"
 
 namespace renkei::run {
 namespace {
@@ -53,10 +53,9 @@ ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division
       part_(division == Division::none   ? 0
             : division == Division::host ? communicator.local_rank()
                                          : communicator.transport().rank()),
-      put_off_(options.clip_norm || options.loss_scale.dynamic),
+      put_off_(options.needs_norm()),
       fused_(division == Division::host && !put_off_ &&
-             communicator.peers_can_read(comm::Buffer(parameters.gradient_span()))),
-      loss_scale_(options.loss_scale) {
+             communicator.peers_can_read(comm::Buffer(parameters.gradient_span()))) {
   const auto& slots = parameters.slots();
   const size_t total = parameters.gradient_span().size();
   const size_t bucket_bytes =
@@ -67,6 +66,7 @@ ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division
     const uintptr_t hook = accumulator->add_post_hook(
         std::make_unique<Hook>(*this, static_cast<int>(buckets_.size())));
     watched_.push_back({std::move(accumulator), hook});
+    bucket_of_[slots[i].parameter.unsafeGetTensorImpl()] = buckets();
     const auto begin = static_cast<size_t>(slots[i].offset);
     if ((end - begin) * sizeof(float) < bucket_bytes && i > 0) continue;
     add_bucket(i, end_slot - i, begin, end);
@@ -112,7 +112,6 @@ comm::Call ParameterUpdater::call(std::string_view operation) const {
 void ParameterUpdater::start(int64_t step, const optim::Step& update) {
   step_ = step;
   update_ = update;
-  update_.gradient_scale /= loss_scale_.scale();
   exposed_update_seconds_ = 0;
   backward_is_over_ = false;
   for (auto& bucket : buckets_) bucket->missing = bucket->parameters;
@@ -123,6 +122,18 @@ void ParameterUpdater::start(int64_t step, const optim::Step& update) {
 void ParameterUpdater::gradient_is_complete(int bucket) {
   // Backwards of earlier micro-batches only add to the gradients.
   if (started_ && --buckets_[static_cast<size_t>(bucket)]->missing == 0) reducer_->submit(bucket);
+}
+
+void ParameterUpdater::complete(const torch::Tensor& parameter) {
+  gradient_is_complete(bucket_of_.at(parameter.unsafeGetTensorImpl()));
+}
+
+void ParameterUpdater::complete_all_but(const DeferredGradients& put_off) {
+  for (const FlatParameters::Slot& slot : parameters_.slots()) {
+    if (put_off.has(slot.parameter)) continue;
+    parameters_.settle(slot);
+    complete(slot.parameter);
+  }
 }
 
 void ParameterUpdater::reduce(Bucket& bucket) {
@@ -184,29 +195,51 @@ void ParameterUpdater::finish_reduction() {
 }
 
 void ParameterUpdater::finish_update() {
-  if (put_off_) update_what_was_put_off();
+  if (put_off_ && factor_) {
+    update_.gradient_scale *= *factor_;
+    for (const auto& bucket : buckets_) update(*bucket);
+  }
   // The next forward reads what other ranks have updated, the next backward overwrites what they
   // have read.
   if (division_ == Division::host && parts_ > 1)
     communicator_.local_barrier(call("end of the update"));
 }
 
-void ParameterUpdater::update_what_was_put_off() {
+optim::SquareSum ParameterUpdater::squares() const {
   optim::SquareSum squares;
+  comm::Transport& transport = communicator_.transport();
+  const bool counts =
+      division_ == Division::all ||
+      (division_ == Division::host ? transport.host(transport.rank()) == transport.host(0)
+                                   : transport.rank() == 0);
+  if (!counts) return squares;  // what others count
   for (const auto& bucket : buckets_)
     squares += optim::sum_of_squares(bucket->sources, bucket->mine.end - bucket->mine.begin,
                                      static_cast<float>(update_.gradient_scale));
-  sum_over_parts(comm::Buffer(optim::as_integers(squares)));
-  if (!loss_scale_.should_update(squares.finite())) return;
-  if (options_.clip_norm)
-    update_.gradient_scale *= optim::clip_factor(squares.norm(), *options_.clip_norm);
-  for (const auto& bucket : buckets_) update(*bucket);
+  return squares;
 }
 
 std::vector<ParameterUpdater::BucketTimes> ParameterUpdater::bucket_times() const {
   std::vector<BucketTimes> times;
   for (const auto& bucket : buckets_) times.push_back(bucket->times);
   return times;
+}
+
+std::vector<std::vector<float>> ParameterUpdater::state() const {
+  std::vector<std::vector<float>> arrays;
+  for (const auto& bucket : buckets_)
+    for (int i = 0; i < bucket->optimizer.states(); ++i) {
+      const std::span<float> array = bucket->optimizer.state(i);
+      arrays.emplace_back(array.begin(), array.end());
+    }
+  return arrays;
+}
+
+void ParameterUpdater::set_state(const std::vector<std::vector<float>>& state) {
+  size_t next = 0;
+  for (const auto& bucket : buckets_)
+    for (int i = 0; i < bucket->optimizer.states(); ++i)
+      std::ranges::copy(state.at(next++), bucket->optimizer.state(i).begin());
 }
 
 size_t ParameterUpdater::state_bytes() const {

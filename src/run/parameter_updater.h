@@ -15,8 +15,8 @@
 // getting the part that it updates. Ranks with parameters of their own can divide the work among
 // all of them, and send each other what they have updated.
 //
-// Clipping and dynamic loss scaling need all gradients before the first update; then the updates
-// come after the last reduction, which is not part of them.
+// Clipping and dynamic loss scaling need the norm of all gradients, of all stages, before the first
+// update; then the updates come after the last reduction, which is not part of them.
 #pragma once
 
 #include <torch/torch.h>
@@ -24,6 +24,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "comm/async_reducer.h"
@@ -42,6 +43,8 @@ struct UpdateOptions {
   std::optional<double> clip_norm;
   optim::LossScaleOptions loss_scale;
   bool vectors_decay = true;  // biases and the like have weight decay too
+
+  bool needs_norm() const { return clip_norm || loss_scale.dynamic; }
 };
 
 enum class Division {
@@ -56,14 +59,21 @@ class ParameterUpdater {
                    const UpdateOptions& options);
   ~ParameterUpdater();
 
-  double loss_scale() const { return loss_scale_.scale(); }
-
   // Call before the backward that completes the gradients of a step. `update.gradient_scale` is
-  // what the gradients are to be multiplied with, beside the loss scale.
+  // what the gradients are to be multiplied with.
   void start(int64_t step, const optim::Step& update);
-  bool started() const { return started_; }
+  // Without autograd's help, as where backward is in two parts: these gradients are complete.
+  bool has(const torch::Tensor& parameter) const {
+    return bucket_of_.contains(parameter.unsafeGetTensorImpl());
+  }
+  void complete(const torch::Tensor& parameter);
+  void complete_all_but(const DeferredGradients& put_off);
   void finish_reduction();  // the gradients of all ranks are here
-  void finish_update();     // all parameters have their new values, on all ranks
+  // Where UpdateOptions::needs_norm: the squares of the gradients, such that the sum over all ranks
+  // counts each once, and what then becomes of the update: it is scaled, or left out.
+  optim::SquareSum squares() const;
+  void decide(std::optional<double> factor) { factor_ = factor; }
+  void finish_update();  // all parameters have their new values, on all ranks
 
   // Seconds of the step under way that updates took after backward: not hidden behind it.
   double exposed_update_seconds() const { return exposed_update_seconds_; }
@@ -73,6 +83,9 @@ class ParameterUpdater {
   };
   std::vector<BucketTimes> bucket_times() const;
   size_t state_bytes() const;  // of the optimizer, on this rank
+  // The state itself: for each bucket, one after the other, each of its arrays.
+  std::vector<std::vector<float>> state() const;
+  void set_state(const std::vector<std::vector<float>>& state);
   int buckets() const { return static_cast<int>(buckets_.size()); }
 
  private:
@@ -88,19 +101,19 @@ class ParameterUpdater {
   void reduce(Bucket& bucket);
   void update(Bucket& bucket);
   void sum_over_parts(comm::Buffer buffer);
-  void update_what_was_put_off();
   comm::Call call(std::string_view operation) const;
 
   FlatParameters& parameters_;
   comm::Communicator& communicator_;
   UpdateOptions options_;
   const Division division_;
-  const int parts_, part_;  // of every bucket, this rank updates part_ of parts_
-  const bool put_off_;      // the update, until all gradients are reduced
-  const bool fused_;        // the update adds the gradients up
-  optim::LossScale loss_scale_;
+  const int parts_, part_;              // of every bucket, this rank updates part_ of parts_
+  const bool put_off_;                  // the update, until the norm of all gradients is known
+  const bool fused_;                    // the update adds the gradients up
+  std::optional<double> factor_ = 1.0;  // of an update that was put off
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Watched> watched_;
+  std::unordered_map<const void*, int> bucket_of_;  // by a parameter's identity
   int64_t step_ = -1;
   optim::Step update_;
   bool started_ = false;

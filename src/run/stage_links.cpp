@@ -6,15 +6,18 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/transport/tags.h"
 
 namespace renkei::run {
 namespace {
 
-constexpr int kFirstTag = 20'000;  // above those of the collectives and their channels
-
 // A tag for each border and direction: what stages send over one border arrives in order.
 int border_tag(int from, int to) {
-  return kFirstTag + 2 * std::min(from, to) + (to < from ? 1 : 0);
+  const int tag = comm::kStageLinkTags.first + 2 * std::min(from, to) + (to < from ? 1 : 0);
+  if (tag >= comm::kStageLinkTags.end())
+    throw Error(ErrorCode::usage, fmt::format("no tag is left for stage {}", std::max(from, to)),
+                fmt::format("plan at most {} stages", comm::kStageLinkTags.count / 2 + 1));
+  return tag;
 }
 
 // What a tensor has of some samples; the whole where it has no batch.
@@ -27,16 +30,16 @@ torch::Tensor part_of(const torch::Tensor& whole, int dimension, int64_t samples
 
 }  // namespace
 
-std::vector<graph::ValueIndex> StageLinks::End::values(int other_stage) const {
+const std::vector<int>& StageLinks::End::values(int other_stage) const {
   const bool behind = other_stage > stage;
-  const plan::StageValues& here = network.stages[static_cast<size_t>(stage)];
+  const plan::StageValues& here = network.stage(stage);
   return behind ? here.outgoing : here.incoming;
 }
 
 std::vector<StageLinks::Overlap> StageLinks::overlaps(const End& end, int other_stage,
                                                       bool sends) const {
   std::vector<Overlap> list;
-  const auto& ranks = plan_.stage_list[static_cast<size_t>(other_stage)].ranks;
+  const auto& ranks = ranks_of_stage_[static_cast<size_t>(other_stage)];
   const auto replicas = static_cast<int>(ranks.size());
   for (int replica = 0; replica < replicas; ++replica) {
     const LaneRange theirs = end.lanes.of_replica(replica, replicas);
@@ -59,10 +62,9 @@ void StageLinks::send(const End& from, int to_stage, const Values& values) {
   const int64_t samples = from.samples();
   if (samples == 0) return;
   const auto others = overlaps(from, to_stage, /*sends=*/true);
-  for (const graph::ValueIndex value : from.values(to_stage)) {
-    const auto v = static_cast<size_t>(value);
-    if (!forward && !from.network.cut.graph().values[v].gradient) continue;
-    const int dimension = from.network.cut.batch_dimension(value);
+  for (const int value : from.values(to_stage)) {
+    if (!forward && !from.network.has_gradient(value)) continue;
+    const int dimension = from.network.batch_dimension(value);
     for (const Overlap& other : others)
       if (dimension >= 0 || other.first)
         outbox_.send(other.rank,
@@ -77,12 +79,11 @@ StageLinks::Incoming StageLinks::post(const End& to, int from_stage) {
   const int64_t samples = to.samples();
   if (samples == 0) return incoming;
   const auto others = overlaps(to, from_stage, /*sends=*/false);
-  for (const graph::ValueIndex value : to.values(from_stage)) {
-    const auto v = static_cast<size_t>(value);
-    if (!forward && !to.network.cut.graph().values[v].gradient) continue;
-    const int dimension = to.network.cut.batch_dimension(value);
-    const torch::Tensor whole = torch::empty(to.network.cut.shape(value, samples),
-                                             torch::TensorOptions(to.network.cut.dtype(value)));
+  for (const int value : to.values(from_stage)) {
+    if (!forward && !to.network.has_gradient(value)) continue;
+    const int dimension = to.network.batch_dimension(value);
+    const torch::Tensor whole = torch::empty(to.network.shape(value, samples),
+                                             torch::TensorOptions(to.network.dtype(value)));
     for (const Overlap& other : others) {
       if (dimension < 0 && !other.first) continue;
       Incoming::Piece piece{.place = part_of(whole, dimension, samples, other.offset, other.count)};
@@ -106,20 +107,18 @@ StageLinks::Values StageLinks::finish(Incoming incoming, const comm::Call& call)
   return std::move(incoming.values_);
 }
 
-void check_links(const StagedProgram& network, const plan::Plan& plan) {
-  for (size_t s = 0; s + 1 < plan.stage_list.size(); ++s) {
-    if (plan.stage_list[s].ranks.size() == plan.stage_list[s + 1].ranks.size()) continue;
-    for (const graph::ValueIndex value : network.stages[s].outgoing) {
-      const auto v = static_cast<size_t>(value);
-      if (network.cut.graph().values[v].gradient && network.cut.batch_dimension(value) < 0)
-        throw Error(
-            ErrorCode::data,
-            fmt::format("the plan: a value of shape {} without a batch crosses from stage "
-                        "{} to {}, which have {} and {} replicas",
-                        fmt::join(network.cut.graph().values[v].shape, " × "), s, s + 1,
-                        plan.stage_list[s].ranks.size(), plan.stage_list[s + 1].ranks.size()),
-            "give both stages as many ranks, or cut elsewhere");
-    }
+void check_links(const StagedNetwork& network,
+                 const std::vector<std::vector<int>>& ranks_of_stage) {
+  for (size_t s = 0; s + 1 < ranks_of_stage.size(); ++s) {
+    const size_t here = ranks_of_stage[s].size(), behind = ranks_of_stage[s + 1].size();
+    if (here == behind) continue;
+    for (const int value : network.stage(static_cast<int>(s)).outgoing)
+      if (network.has_gradient(value) && network.batch_dimension(value) < 0)
+        throw Error(ErrorCode::data,
+                    fmt::format("the plan: a value of shape {} without a batch crosses from stage "
+                                "{} to {}, which have {} and {} replicas",
+                                fmt::join(network.shape(value, 1), " × "), s, s + 1, here, behind),
+                    "give both stages as many ranks, or cut elsewhere");
   }
 }
 

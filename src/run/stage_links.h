@@ -9,27 +9,20 @@
 #include <map>
 #include <vector>
 
-#include "plan/stage_values.h"
-#include "run/cut_program.h"
 #include "run/lanes.h"
 #include "run/outbox.h"
+#include "run/staged_network.h"
 
 namespace renkei::run {
 
-// A network in stages, in training or in evaluation.
-struct StagedProgram {
-  CutProgram cut;
-  std::vector<plan::StageValues> stages;
-};
-
 class StageLinks {
  public:
-  StageLinks(comm::Transport& transport, const plan::Plan& plan)
-      : transport_(transport), plan_(plan), outbox_(transport) {}
+  StageLinks(comm::Transport& transport, std::vector<std::vector<int>> ranks_of_stage)
+      : transport_(transport), ranks_of_stage_(std::move(ranks_of_stage)), outbox_(transport) {}
 
   // One end of a transfer, on this rank.
   struct End {
-    const StagedProgram& network;
+    const StagedNetwork& network;
     const Lanes& lanes;
     int stage;
     LaneRange mine;
@@ -38,10 +31,10 @@ class StageLinks {
 
     int64_t samples() const { return lanes.samples(step, micro_batch, mine); }
     // What crosses between this stage and the other.
-    std::vector<graph::ValueIndex> values(int other_stage) const;
+    const std::vector<int>& values(int other_stage) const;
   };
 
-  using Values = std::map<graph::ValueIndex, torch::Tensor>;
+  using Values = std::map<int, torch::Tensor>;
 
   // Begins to send and goes on. `values` has all that cross to that stage, if there are samples.
   void send(const End& from, int to_stage, const Values& values);
@@ -71,12 +64,12 @@ class StageLinks {
   std::vector<Overlap> overlaps(const End& end, int other_stage, bool sends) const;
 
   comm::Transport& transport_;
-  const plan::Plan& plan_;
+  std::vector<std::vector<int>> ranks_of_stage_;
   Outbox outbox_;
 };
 
 // Gradients of a value without a batch can't be told apart by samples: a data Error where stages
 // with different numbers of replicas would exchange some.
-void check_links(const StagedProgram& network, const plan::Plan& plan);
+void check_links(const StagedNetwork& network, const std::vector<std::vector<int>>& ranks_of_stage);
 
 }  // namespace renkei::run

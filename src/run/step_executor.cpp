@@ -23,7 +23,11 @@ Category category_of(TaskKind kind) {
     case TaskKind::backward_weight:
       return Category::compute;
     case TaskKind::send:
+    case TaskKind::expect:
+    case TaskKind::begin_reduce:
     case TaskKind::reduce:
+    case TaskKind::norm:
+    case TaskKind::loss:
       return Category::communication;
     case TaskKind::receive:  // what this rank needs is not computed yet
       return Category::bubble;
@@ -54,11 +58,11 @@ void sleep_until(double time) {
 
 }  // namespace
 
-double execute_step(const schedule::TaskList& tasks, Worker& worker, const StepPosition& position,
-                    const StepOptions& options, timeline::Recorder& recorder) {
+double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
+                    timeline::Recorder& recorder) {
   recorder.begin_step(now_seconds());
   worker.begin_step(position, options.learning_rate);
-  for (const Task& task : tasks) {
+  for (const Task& task : worker.tasks()) {
     const double begin = now_seconds();
     worker.execute(task);
     if (options.emulated_task_seconds > 0)
@@ -70,9 +74,6 @@ double execute_step(const schedule::TaskList& tasks, Worker& worker, const StepP
                   .step = position.step,
                   .index = task.micro_batch});
   }
-  const double end_begins = now_seconds();
-  const double loss = worker.end_step();
-  recorder.add(Category::communication, now_seconds() - end_begins);
   int bucket = 0;
   for (const ParameterUpdater* updater : worker.updaters()) {
     for (const auto& times : updater->bucket_times())
@@ -89,7 +90,7 @@ double execute_step(const schedule::TaskList& tasks, Worker& worker, const StepP
     recorder.add(Category::update, update);
   }
   recorder.end_step(now_seconds());
-  return loss;
+  return worker.loss();
 }
 
 }  // namespace renkei::run

@@ -14,7 +14,7 @@ struct StepOptions {
   double learning_rate = 0;
   double emulated_task_seconds = 0;  // as in TrainOptions
 };
-double execute_step(const schedule::TaskList& tasks, Worker& worker, const StepPosition& position,
-                    const StepOptions& options, timeline::Recorder& recorder);
+double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
+                    timeline::Recorder& recorder);
 
 }  // namespace renkei::run

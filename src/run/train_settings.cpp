@@ -1,7 +1,7 @@
 // The settings of a training run (settings.h), read.
 #include "data/loader/loader_settings.h"
 #include "optim/settings.h"
-#include "run/trainer.h"
+#include "run/train_options.h"
 
 namespace renkei::run {
 

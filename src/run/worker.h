@@ -1,16 +1,36 @@
-// What a rank does of a plan, task by task. Two kinds: each rank holds the whole network
-// (data_parallel_worker.h), or some stages of it (pipeline_worker.h).
+// What one rank does of a plan, task by task: it holds some stages, each with its replicas on other
+// ranks. Data parallel training is one stage whose replicas are all ranks.
+//
+//   stage_list of the plan ──► Stage            what is computed        (stage.h)
+//                              StageLinks       what crosses            (stage_links.h)
+//                              SharedParameters what is reduced, updated (shared_parameters.h)
 #pragma once
 
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "comm/transport.h"
-#include "run/parameter_updater.h"
+#include "optim/loss_scale.h"
+#include "plan/parameter_sets.h"
 #include "run/result.h"
+#include "run/shared_parameters.h"
+#include "run/stage.h"
+#include "run/stage_links.h"
+#include "run/train_options.h"
 #include "schedule/schedule.h"
 
 namespace renkei::run {
+
+struct TrainJob {
+  Model& model;
+  const data::Dataset& train_data;
+  const data::Dataset* held_out;  // null: no evaluation
+  comm::Communicator& communicator;
+  plan::Plan plan;
+};
 
 struct StepPosition {
   int64_t epoch, step_in_epoch;  // which samples
@@ -19,33 +39,104 @@ struct StepPosition {
 
 class Worker {
  public:
-  virtual ~Worker() = default;
+  // All ranks together; stages begin with the parameters of their first rank. What other stages
+  // have leaves the memory of this rank.
+  Worker(const TrainJob& job, const TrainOptions& options);
 
-  virtual void begin_step(const StepPosition& position, double learning_rate) = 0;
-  virtual void execute(const schedule::Task& task) = 0;
-  virtual double end_step() = 0;  // the sum of the losses of the batch, over all ranks
+  // A step: begin_step(), then each of tasks() in order.
+  const schedule::TaskList& tasks() const { return training_->tasks; }
+  void begin_step(const StepPosition& position, double learning_rate);
+  void execute(const schedule::Task& task);
+  double loss() const { return loss_sum_; }  // after the last task: of the batch, over all ranks
 
-  virtual std::vector<ParameterUpdater*> updaters() = 0;
+  std::vector<ParameterUpdater*> updaters();
 
   // Running statistics differ from rank to rank; before they are used they become their mean.
-  virtual void average_buffers(const comm::Call& call) = 0;
-  virtual Evaluation evaluate(const comm::Call& call) = 0;
+  void average_buffers(const comm::Call& call);
+  Evaluation evaluate(const comm::Call& call);
 
-  // Makes the network of rank 0 whole, where it is in parts. Gives the checksum of all parameters.
-  virtual std::string collect_parameters(const comm::Call& call) = 0;
+  // All ranks together. Of the parameters, in their order, computed where they are.
+  std::string checksum(const comm::Call& call);
+  // All ranks together: a tensor of the state, on rank 0 (undefined elsewhere).
+  torch::Tensor fetch(size_t place, const comm::Call& call);
+  // All ranks together: the network of rank 0 gets all tensors, also those of other stages.
+  void collect(const comm::Call& call);
+  // All ranks together, at an orderly end. The tensors of the network get memory of their own
+  // again; what ranks had in common is gone, and nothing may be called any more.
+  void close();
 
-  // Bytes of this rank.
-  struct Held {
-    int64_t parameters = 0;
-    int sharers = 1;  // ranks that have them in common
-    int64_t gradients = 0;
-    int64_t optimizer = 0;
-    bool in_tensors = false;  // the parameters are tensors of Torch's allocator
+  Held held() const;
 
-    // What a device of its own would hold beside tensors.
-    int64_t beside_tensors() const { return gradients + optimizer + (in_tensors ? 0 : parameters); }
+  // What this rank needs to go on from here, in memory: under the same plan, on as many ranks.
+  struct Snapshot {
+    std::map<int, torch::Tensor> state;  // by place; parameters and buffers that it holds
+    std::map<int, std::vector<std::vector<float>>> optimizer;  // by set: of each bucket and state
+    optim::LossScale loss_scale;
   };
-  virtual Held held() const = 0;
+  Snapshot snapshot();
+  void restore(const Snapshot& snapshot, const comm::Call& call);  // all ranks together
+
+ private:
+  // The network in stages, in training or in evaluation.
+  struct Phase {
+    StagedNetwork network;
+    Lanes lanes;
+    schedule::TaskList tasks;
+    std::list<Stage> stages = {};  // of this rank
+    BatchLoader* loader = nullptr;
+    Stage::Mode mode = Stage::Mode::training;
+  };
+
+  void place_stages(Phase& phase);
+  void prepare_evaluation();
+  void divide_state();
+  void prepare_batch_norm();
+  data::SamplerOptions sampling() const;
+
+  void load(const schedule::Task& task);
+  void expect(const schedule::Task& task);
+  void receive(const schedule::Task& task);
+  void send(const schedule::Task& task);
+  void forward(const schedule::Task& task);
+  void backward(const schedule::Task& task);
+  void backward_weight(const schedule::Task& task);
+  void begin_reduce(const schedule::Task& task);
+  void take_norm();
+  void sum_loss();
+
+  Stage& stage(int number);
+  MicroBatch& micro_batch(const schedule::Task& task) {
+    return stage(task.stage).micro_batch(task.micro_batch);
+  }
+  SharedParameters& parameters(int set) { return *parameters_.at(set); }
+  void compute_as(const Stage& stage);
+  StageLinks::End end_at(const schedule::Task& task);
+  comm::Call call(std::string_view operation) const;
+
+  TrainJob job_;
+  TrainOptions options_;
+  comm::Transport& world_;
+  ExecutionContext context_;
+  std::vector<std::vector<int>> ranks_of_stage_;
+  std::vector<plan::ParameterSet> sets_;   // of all stages, then tied ones
+  std::vector<std::vector<int>> holders_;  // of each place of the state, the ranks that have it
+  std::unique_ptr<Phase> training_, evaluation_;
+  std::map<int, std::unique_ptr<SharedParameters>> parameters_;  // those of this rank, by set
+  std::map<int, std::unique_ptr<SharedParameters>> statistics_;  // to exchange them, by stage
+  std::map<int, std::vector<torch::Tensor>> buffers_;            // by stage
+  std::map<int, std::function<void(std::span<double>)>> sum_statistics_;
+  optim::LossScale loss_scale_;
+  std::unique_ptr<BatchLoader> loader_;
+  StageLinks links_;
+
+  // Of the step under way.
+  Phase* phase_ = nullptr;
+  StepPosition position_{};
+  double learning_rate_ = 0;
+  int64_t global_samples_ = 0;
+  double loss_sum_ = 0;
+  std::array<double, 2> evaluated_{};  // sums of "loss" and "correct"
+  std::optional<StageLinks::Incoming> expected_;
 };
 
 }  // namespace renkei::run

@@ -9,11 +9,6 @@
 namespace renkei::schedule {
 namespace {
 
-bool is_compute(TaskKind kind) {
-  return kind == TaskKind::forward || kind == TaskKind::backward ||
-         kind == TaskKind::backward_input || kind == TaskKind::backward_weight;
-}
-
 char mark_of(const Task& task) {
   if (task.kind == TaskKind::forward) return static_cast<char>('0' + task.micro_batch % 10);
   if (task.kind == TaskKind::backward_weight) return '\'';

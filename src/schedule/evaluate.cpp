@@ -15,52 +15,175 @@ constexpr double kNever = -1;
 // So many schedules are kept; a search comes back to the same few shapes.
 constexpr size_t kMostKept = 64;
 
-class VirtualStep {
+// What differs between lists of groups and lists of ranks: who computes a stage, and the times.
+class GroupTimes {
  public:
-  VirtualStep(const Shape& shape, std::span<const StageTimes> times, Record record)
-      : shape_(shape),
-        times_(times),
-        record_(record),
-        now_(static_cast<size_t>(shape.groups())),
-        network_free_(now_.size()),
-        busy_(now_.size()),
-        events_(now_.size()),
-        link_free_(2 * times.size()),
-        reduced_(times.size()),
-        arrival_(2 * times.size() * static_cast<size_t>(shape.micro_batches), kNever) {}
+  GroupTimes(const Shape& shape, std::span<const StageTimes> times)
+      : shape_(shape), times_(times) {}
 
-  bool ready(const Task& task) const {
-    return task.kind != TaskKind::receive || arrival_[message(task.stage, task)] != kNever;
+  size_t lists() const { return static_cast<size_t>(shape_.groups()); }
+  int micro_batches() const { return shape_.micro_batches; }
+  size_t sets() const { return times_.size(); }
+  int stages() const { return shape_.stages; }
+  int members(int) const { return 1; }
+
+  template <typename Visit>
+  void for_peers(size_t, const Task& task, Visit visit) const {
+    visit(static_cast<size_t>(shape_.group_of(task.peer)), channel(task));
+  }
+  double transfer(size_t, size_t, const Task& send) const {
+    const StageTimes& upper = times_[static_cast<size_t>(std::min(send.stage, send.peer))];
+    // `send_backward` belongs to the stage that the gradient flows to.
+    return send.peer > send.stage ? upper.send_forward : upper.send_backward;
+  }
+  double seconds(size_t, const Task& task) const {
+    if (task.stage >= shape_.stages) return 0;
+    const StageTimes& times = times_[static_cast<size_t>(task.stage)];
+    switch (task.kind) {
+      case TaskKind::forward:
+        return times.forward;
+      case TaskKind::backward:
+        return times.backward();
+      case TaskKind::backward_input:
+        return times.backward_input;
+      case TaskKind::backward_weight:
+        return times.backward_weight;
+      case TaskKind::update:
+        return times.update + times.gather;
+      default:
+        return 0;
+    }
+  }
+  RankedStep::Reduction reduction(int set) const {
+    if (set >= shape_.stages) return {};  // tied ones count to their stages
+    const StageTimes& times = times_[static_cast<size_t>(set)];
+    return {times.reduce, times.buckets};
   }
 
-  void visit(size_t group, const Task& task) {
-    const StageTimes& times = times_[static_cast<size_t>(task.stage)];
-    double& now = now_[group];
+ private:
+  // Of a border and direction.
+  static size_t channel(const Task& task) {
+    const bool sends = task.kind == TaskKind::send;
+    const int from = sends ? task.stage : task.peer, to = sends ? task.peer : task.stage;
+    return 2 * static_cast<size_t>(std::min(from, to)) + (to > from ? 0 : 1);
+  }
+
+  const Shape& shape_;
+  std::span<const StageTimes> times_;
+};
+
+class RankTimes {
+ public:
+  explicit RankTimes(const RankedStep& step) : step_(step) {}
+
+  size_t lists() const { return step_.lists.size(); }
+  int micro_batches() const { return step_.micro_batches; }
+  size_t sets() const { return step_.ranks_of.size(); }
+  int stages() const { return step_.stages; }
+  int members(int set) const {
+    return static_cast<int>(step_.ranks_of[static_cast<size_t>(set)].size());
+  }
+
+  // Those that have samples in common with this rank: replica i of r has those of [i/r, (i + 1)/r).
+  template <typename Visit>
+  void for_peers(size_t list, const Task& task, Visit visit) {
+    const auto& here = step_.ranks_of[static_cast<size_t>(task.stage)];
+    const auto& there = step_.ranks_of[static_cast<size_t>(task.peer)];
+    const auto mine = std::ranges::find(here, static_cast<int>(list)) - here.begin();
+    const auto r = static_cast<int64_t>(here.size()), q = static_cast<int64_t>(there.size());
+    for (int64_t other = 0; other < q; ++other) {
+      if (other * r >= (mine + 1) * q || mine * q >= (other + 1) * r) continue;
+      const auto peer = static_cast<size_t>(there[static_cast<size_t>(other)]);
+      const bool sends = task.kind == TaskKind::send;
+      const Key key =
+          sends ? Key{list, peer, task.stage, task.peer} : Key{peer, list, task.peer, task.stage};
+      visit(peer, channels_.try_emplace(key, channels_.size()).first->second);
+    }
+  }
+  double transfer(size_t from, size_t to, const Task& send) const {
+    return step_.transfer(static_cast<int>(from), static_cast<int>(to), send);
+  }
+  double seconds(size_t list, const Task& task) const {
+    return step_.seconds(static_cast<int>(list), task);
+  }
+  RankedStep::Reduction reduction(int set) const {
+    return step_.reductions[static_cast<size_t>(set)];
+  }
+
+ private:
+  using Key = std::tuple<size_t, size_t, int, int>;
+  const RankedStep& step_;
+  std::map<Key, size_t> channels_;
+};
+
+template <typename Times>
+class VirtualStep {
+ public:
+  VirtualStep(Times times, Record record)
+      : times_(std::move(times)),
+        record_(record),
+        now_(times_.lists()),
+        network_free_(times_.lists()),
+        busy_(times_.lists()),
+        begun_(times_.lists(), kNone),
+        events_(times_.lists()),
+        sets_(times_.sets()) {}
+
+  bool ready(size_t list, const Task& task) {
+    switch (task.kind) {
+      case TaskKind::receive: {
+        bool all = true;
+        times_.for_peers(list, task, [&](size_t, size_t channel) {
+          all = all && message(channel, task).arrival != kNever;
+        });
+        return all;
+      }
+      case TaskKind::reduce:
+        return set_of(task).end != kNever;
+      case TaskKind::norm:
+      case TaskKind::loss:
+        return arrive(meeting_of(task), list);
+      default:
+        return true;
+    }
+  }
+
+  void visit(size_t list, const Task& task) {
+    double& now = now_[list];
     const double begin = now;
     switch (task.kind) {
-      case TaskKind::load:
-        return;
-      case TaskKind::forward:
-        return compute(group, task, times.forward);
-      case TaskKind::backward:
-        return compute(group, task, times.backward());
-      case TaskKind::backward_input:
-        return compute(group, task, times.backward_input);
-      case TaskKind::backward_weight:
-        return compute(group, task, times.backward_weight);
       case TaskKind::send:
-        return send(group, task);
+      case TaskKind::expect:
+        times_.for_peers(list, task, [&](size_t peer, size_t channel) {
+          begin_transfer(list, peer, channel, task);
+        });
+        break;
       case TaskKind::receive:
-        now = std::max(now, arrival_[message(task.stage, task)]);
-        return;
+        times_.for_peers(list, task, [&](size_t, size_t channel) {
+          now = std::max(now, message(channel, task).arrival);
+        });
+        break;
+      case TaskKind::begin_reduce:
+        if (task.stage < times_.stages())
+          begun_[list] = task.stage;
+        else  // of tied parameters everything is computed already
+          complete(task.stage, list, now, now);
+        break;
       case TaskKind::reduce:
-        now = std::max(now, reduced_[static_cast<size_t>(task.stage)]);
+        now = std::max(now, set_of(task).end);
         break;
-      case TaskKind::update:
-        now += times.update + times.gather;
+      case TaskKind::norm:
+      case TaskKind::loss:
+        now = meeting_of(task).time + times_.seconds(list, task);
         break;
+      default:
+        now += times_.seconds(list, task);
+        if (is_compute(task.kind)) computed(list, task, begin);
     }
-    if (record_ == Record::events) events_[group].push_back({task, begin, now});
+    const bool apart =
+        is_compute(task.kind) || task.kind == TaskKind::reduce || task.kind == TaskKind::update;
+    if (record_ == Record::all || (record_ == Record::events && apart))
+      events_[list].push_back({task, begin, now});
   }
 
   Evaluation result() && {
@@ -70,54 +193,118 @@ class VirtualStep {
   }
 
  private:
-  // Of what arrives at `stage`: outputs of the one before, or gradients from the one after.
-  size_t message(int stage, const Task& task) const {
-    const int other = task.kind == TaskKind::send ? task.stage : task.peer;
-    const size_t direction = other > stage ? 1 : 0;
-    return (static_cast<size_t>(stage) * 2 + direction) *
-               static_cast<size_t>(shape_.micro_batches) +
-           static_cast<size_t>(task.micro_batch);
+  static constexpr int kNone = -1;
+  struct Message {
+    double sent = kNever, expected = kNever, arrival = kNever;
+  };
+  // Parameters whose gradients are reduced together.
+  struct Set {
+    int complete = 0;  // on so many ranks
+    std::vector<size_t> lists = {};
+    double first = 0, last = 0;  // when the first, when the last bucket was ready everywhere
+    double end = kNever;
+  };
+  // All meet, and go on when the last has come.
+  struct Meeting {
+    std::vector<bool> here = {};
+    size_t count = 0;
+    double time = 0;
+  };
+
+  Set& set_of(const Task& task) {
+    const auto set = static_cast<size_t>(task.stage);
+    if (set >= sets_.size()) sets_.resize(set + 1);
+    return sets_[set];
+  }
+  Meeting& meeting_of(const Task& task) { return task.kind == TaskKind::norm ? norm_ : loss_; }
+
+  bool arrive(Meeting& meeting, size_t list) {
+    meeting.here.resize(now_.size());
+    if (!meeting.here[list]) {
+      meeting.here[list] = true;
+      ++meeting.count;
+      meeting.time = std::max(meeting.time, now_[list]);
+    }
+    return meeting.count == now_.size();
   }
 
-  void compute(size_t group, const Task& task, double seconds) {
-    const double begin = now_[group];
-    now_[group] += seconds;
-    busy_[group] += seconds;
-    if (record_ == Record::events) events_[group].push_back({task, begin, now_[group]});
-    const bool last = task.micro_batch == shape_.micro_batches - 1;
-    if (last && (task.kind == TaskKind::backward || task.kind == TaskKind::backward_weight))
-      begin_reduction(group, task.stage, begin);
+  Message& message(size_t channel, const Task& task) {
+    const size_t index = channel * static_cast<size_t>(times_.micro_batches()) +
+                         static_cast<size_t>(task.micro_batch);
+    if (index >= messages_.size()) messages_.resize(2 * index + 16);
+    return messages_[index];
   }
 
-  void begin_reduction(size_t group, int stage, double backward_begin) {
-    const StageTimes& times = times_[static_cast<size_t>(stage)];
-    const double backward_end = now_[group];
-    const double first_ready =
-        backward_begin + (backward_end - backward_begin) / std::max(1, times.buckets);
-    const double in_turn = std::max(network_free_[group], first_ready) + times.reduce;
-    const double last_bucket = backward_end + times.reduce / std::max(1, times.buckets);
-    network_free_[group] = reduced_[static_cast<size_t>(stage)] = std::max(in_turn, last_bucket);
+  void begin_transfer(size_t list, size_t peer, size_t channel, const Task& task) {
+    const bool sends = task.kind == TaskKind::send;
+    Message& transfer = message(channel, task);
+    if (sends) {
+      transfer.sent = now_[list];
+      transfer_seconds(channel) = times_.transfer(list, peer, task);
+    } else {
+      transfer.expected = now_[list];
+    }
+    if (transfer.sent == kNever || transfer.expected == kNever) return;
+    Link& link = links_[channel];
+    link.free = std::max({link.free, transfer.sent, transfer.expected}) + link.seconds;
+    transfer.arrival = link.free;
   }
 
-  // `send_backward` belongs to the stage that the gradient flows to.
-  void send(size_t group, const Task& task) {
-    const bool down = task.peer > task.stage;
-    const auto upper = static_cast<size_t>(std::min(task.stage, task.peer));
-    const double seconds = down ? times_[upper].send_forward : times_[upper].send_backward;
-    double& free = link_free_[2 * upper + (down ? 0 : 1)];
-    free = std::max(free, now_[group]) + seconds;
-    arrival_[message(task.peer, task)] = free;
+  struct Link {
+    double free = 0, seconds = 0;
+  };
+  double& transfer_seconds(size_t channel) {
+    if (channel >= links_.size()) links_.resize(2 * channel + 8);
+    return links_[channel].seconds;
   }
 
-  const Shape& shape_;
-  std::span<const StageTimes> times_;
+  void computed(size_t list, const Task& task, double begin) {
+    busy_[list] += now_[list] - begin;
+    if (begun_[list] != task.stage) return;
+    begun_[list] = kNone;
+    const int buckets = std::max(1, times_.reduction(task.stage).buckets);
+    complete(task.stage, list, begin + (now_[list] - begin) / buckets, now_[list]);
+  }
+
+  void complete(int number, size_t list, double first, double last) {
+    if (static_cast<size_t>(number) >= sets_.size()) sets_.resize(static_cast<size_t>(number) + 1);
+    Set& set = sets_[static_cast<size_t>(number)];
+    set.first = std::max(set.first, first);
+    set.last = std::max(set.last, last);
+    set.lists.push_back(list);
+    if (++set.complete < times_.members(number)) return;
+    const RankedStep::Reduction reduction = times_.reduction(number);
+    double begin = set.first;
+    for (const size_t member : set.lists) begin = std::max(begin, network_free_[member]);
+    set.end = std::max(begin + reduction.seconds,
+                       set.last + reduction.seconds / std::max(1, reduction.buckets));
+    for (const size_t member : set.lists) network_free_[member] = set.end;
+  }
+
+  Times times_;
   Record record_;
-  std::vector<double> now_, network_free_, busy_;  // by group
+  std::vector<double> now_, network_free_, busy_;  // by list
+  std::vector<int> begun_;                         // the reduction that comes with the next compute
   std::vector<std::vector<Event>> events_;
-  std::vector<double> link_free_;  // below each stage, downwards and upwards
-  std::vector<double> reduced_;    // by stage
-  std::vector<double> arrival_;
+  std::vector<Set> sets_;
+  std::vector<Message> messages_;
+  std::vector<Link> links_;
+  Meeting norm_, loss_;
 };
+
+template <typename Times>
+Evaluation execute(const std::vector<TaskList>& lists, Times times, Record record,
+                   std::string_view what) {
+  VirtualStep<Times> step(std::move(times), record);
+  const auto stopped = walk(
+      lists, [&](size_t list, const Task& task) { return step.ready(list, task); },
+      [&](size_t list, const Task& task) { step.visit(list, task); });
+  for (size_t list = 0; list < lists.size(); ++list)
+    if (stopped[list] < lists[list].size())
+      throw Error(ErrorCode::bug, fmt::format("{} {} waits for ever at {}", what, list,
+                                              name_of(lists[list][stopped[list]].kind)));
+  return std::move(step).result();
+}
 
 }  // namespace
 
@@ -130,15 +317,11 @@ double Evaluation::bubble() const {
 
 Evaluation evaluate(const Schedule& schedule, const Shape& shape,
                     std::span<const StageTimes> stages, Record record) {
-  VirtualStep step(shape, stages, record);
-  const auto stopped = walk(
-      schedule, [&](const Task& task) { return step.ready(task); },
-      [&](size_t group, const Task& task) { step.visit(group, task); });
-  for (size_t group = 0; group < schedule.size(); ++group)
-    if (stopped[group] < schedule[group].size())
-      throw Error(ErrorCode::bug, fmt::format("group {} of a {} schedule waits for ever", group,
-                                              name_of(shape.kind)));
-  return std::move(step).result();
+  return execute(schedule, GroupTimes(shape, stages), record, "group");
+}
+
+Evaluation evaluate(const RankedStep& step, Record record) {
+  return execute(step.lists, RankTimes(step), record, "rank");
 }
 
 std::vector<plan::InFlight> in_flight(const Schedule& schedule, const Shape& shape) {

@@ -1,17 +1,21 @@
-// How long does a step take? A schedule is executed in virtual time: each group does its list in
-// order, and what it waits for comes from the others.
+// How long does a step take? Lists of tasks are executed in virtual time: each is done in order,
+// and what it waits for comes from the others.
 //
-//   compute     takes the time of the stage
-//   send        starts when the link of these two stages is free in this direction, and takes the
-//               time of the transfer; compute goes on meanwhile
-//   receive     waits until the transfer is over
-//   reduce      r seconds in k buckets, which become ready evenly during the last backward: over
-//               when the last bucket is, r/k after backward, or r after the first was ready
-//   update      takes its time, and the gathering of what other replicas updated
+//   compute       takes the time of the stage
+//   send, expect  begin a transfer when both have been reached and the link of these two is free in
+//                 this direction; it takes its time, and both go on meanwhile
+//   receive       waits until the transfer is over
+//   reduce        r seconds in k buckets, which become ready evenly during the computation behind
+//                 begin_reduce, on all replicas: over when the last bucket is, r/k after that, or
+//                 r after the first was ready and the reduction before was over
+//   norm, loss    wait for all
+//   update        takes its time, and the gathering of what other replicas updated
 //
-// The result grows with each of the times: it is a longest path.
+// The result grows with each of the times: it is a longest path. A list is that of a group, whose
+// ranks are alike, or that of a rank, where they may differ.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 
@@ -27,18 +31,33 @@ struct Event {
 
 struct Evaluation {
   double seconds = 0;                      // until the last group is done
-  std::vector<double> busy_seconds;        // of each group: computing
-  std::vector<std::vector<Event>> events;  // of each group, when asked for; waits are the gaps
+  std::vector<double> busy_seconds;        // of each list: computing
+  std::vector<std::vector<Event>> events;  // of each list, when asked for
 
-  // The share of all groups' time in which they do not compute.
+  // The share of all lists' time in which they do not compute.
   double bubble() const;
 };
 
-enum class Record { no, events };
+enum class Record { no, events, all };  // events: what takes time on its own, waits are the gaps
 
 // A bug Error when tasks wait for each other.
 Evaluation evaluate(const Schedule& schedule, const plan::Shape& shape,
                     std::span<const plan::StageTimes> stages, Record record = Record::no);
+
+// A step of single ranks.
+struct RankedStep {
+  std::vector<TaskList> lists;             // of each rank
+  std::vector<std::vector<int>> ranks_of;  // of each stage, then of each set of tied parameters
+  int stages = 1, micro_batches = 1;
+  struct Reduction {
+    double seconds = 0;
+    int buckets = 1;
+  };
+  std::vector<Reduction> reductions;                                   // of each of these
+  std::function<double(int rank, const Task& task)> seconds;           // on its own; not a transfer
+  std::function<double(int from, int to, const Task& send)> transfer;  // between two ranks
+};
+Evaluation evaluate(const RankedStep& step, Record record = Record::no);
 
 // For each stage, the most micro-batches that forward has done and backward has not.
 std::vector<plan::InFlight> in_flight(const Schedule& schedule, const plan::Shape& shape);

@@ -1,6 +1,6 @@
 // The orders in which the groups of a pipeline compute. A generator gives forward and backward
-// tasks only: what they need (load, receive) and what follows (send, reduce, update) is the same
-// for all and added by `with_transfers`.
+// tasks only: what they need (load, expect, receive) and what follows (send, reduce, update) is the
+// same for all and added by `with_transfers`.
 //
 // In the drawings time goes to the right, a row is a group, a digit the forward of that
 // micro-batch, a letter its backward (a for 0, b for 1, …), a dot waiting; forward and backward
@@ -48,8 +48,8 @@ Schedule interleaved(const plan::Shape& shape);
 //   ..0a1b2c'3d'''
 Schedule zero_bubble(const plan::Shape& shape);
 
-// Adds loads, sends, receives, and at the end reduce and update for each stage.
-Schedule with_transfers(const Schedule& compute, const plan::Shape& shape,
-                        const std::vector<bool>& loads);
+// Adds loads and transfers, and at the end of a step, where there is a backward, what it takes to
+// update the parameters.
+Schedule with_transfers(const Schedule& compute, const plan::Shape& shape, const StepParts& parts);
 
 }  // namespace renkei::schedule

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "schedule/accumulate.h"
 #include "schedule/generators.h"
 
 namespace renkei::schedule {
@@ -48,6 +47,15 @@ Schedule compute_order(const Shape& shape) {
   throw Error(ErrorCode::bug, "a schedule of no kind");
 }
 
+int group_of_rank(const plan::Plan& plan, int rank) {
+  if (plan.stage_list.empty() && rank < plan.replicas) return 0;
+  for (size_t stage = 0; stage < plan.stage_list.size(); ++stage)
+    if (std::ranges::count(plan.stage_list[stage].ranks, rank) > 0)
+      return plan.shape().group_of(static_cast<int>(stage));
+  throw Error(ErrorCode::usage, fmt::format("the plan has no stage for rank {}", rank),
+              fmt::format("start it on {} ranks", plan.ranks()));
+}
+
 }  // namespace
 
 std::string_view name_of(TaskKind kind) {
@@ -64,42 +72,51 @@ std::string_view name_of(TaskKind kind) {
       return "backward_weight";
     case TaskKind::send:
       return "send";
+    case TaskKind::expect:
+      return "expect";
     case TaskKind::receive:
       return "receive";
+    case TaskKind::begin_reduce:
+      return "begin_reduce";
     case TaskKind::reduce:
       return "reduce";
+    case TaskKind::norm:
+      return "norm";
     case TaskKind::update:
       return "update";
+    case TaskKind::loss:
+      return "loss";
   }
   return "";
 }
 
-Schedule make_schedule(const Shape& shape, const std::vector<bool>& loads) {
+bool is_compute(TaskKind kind) {
+  return kind == TaskKind::forward || kind == TaskKind::backward ||
+         kind == TaskKind::backward_input || kind == TaskKind::backward_weight;
+}
+
+Schedule make_schedule(const Shape& shape, const StepParts& parts) {
   check(shape);
-  return with_transfers(compute_order(shape), shape, loads);
+  if (!parts.loads.empty()) return with_transfers(compute_order(shape), shape, parts);
+  StepParts usual = parts;
+  usual.loads.resize(static_cast<size_t>(shape.stages));
+  usual.loads.front() = usual.loads.back() = true;
+  return with_transfers(compute_order(shape), shape, usual);
 }
 
-Schedule make_schedule(const Shape& shape) {
-  std::vector<bool> loads(static_cast<size_t>(std::max(1, shape.stages)));
-  loads.front() = loads.back() = true;
-  return make_schedule(shape, loads);
+TaskList make_schedule(const plan::Plan& plan, int rank, StepParts parts) {
+  parts.loads.clear();
+  for (const plan::Stage& stage : plan.stage_list) parts.loads.push_back(stage.loads);
+  return make_schedule(plan.shape(), parts)[static_cast<size_t>(group_of_rank(plan, rank))];
 }
 
-TaskList make_schedule(const plan::Plan& plan, int rank) {
+TaskList make_evaluation(const plan::Plan& plan, int rank, const std::vector<bool>& loads) {
   const Shape shape = plan.shape();
-  if (plan.stage_list.empty() && shape.kind == ScheduleKind::accumulate)
-    return accumulate(shape.micro_batches);
-  std::vector<bool> loads;
-  std::optional<int> group;
-  for (size_t stage = 0; stage < plan.stage_list.size(); ++stage) {
-    loads.push_back(plan.stage_list[stage].loads);
-    if (std::ranges::count(plan.stage_list[stage].ranks, rank) > 0)
-      group = shape.group_of(static_cast<int>(stage));
-  }
-  if (!group)
-    throw Error(ErrorCode::usage, fmt::format("the plan has no stage for rank {}", rank),
-                fmt::format("start it on {} ranks", plan.ranks()));
-  return make_schedule(shape, loads)[static_cast<size_t>(*group)];
+  Schedule forwards(static_cast<size_t>(shape.groups()));
+  for (int stage = 0; stage < shape.stages; ++stage)
+    forwards[static_cast<size_t>(shape.group_of(stage))].push_back({TaskKind::forward, 0, stage});
+  return with_transfers(forwards, shape,
+                        {.loads = loads})[static_cast<size_t>(group_of_rank(plan, rank))];
 }
 
 }  // namespace renkei::schedule

@@ -2,9 +2,10 @@
 // `run` executes it for real, `sim` in virtual time; a new schedule is a new generator and nothing
 // else.
 //
-// Lists are executed in order. A send only begins the transfer, and the list goes on; a receive
-// waits for it. The reduction of a stage begins, bucket by bucket, during its last backward; the
-// task `reduce` waits for the rest.
+// Lists are executed in order, and the whole step is in them. A send only begins a transfer, and so
+// does an expect at the other end: the list goes on, and a receive waits for what was expected.
+// From begin_reduce on, gradients that are complete are summed over the replicas, bucket by bucket,
+// beside the backward that follows; reduce waits for the rest.
 #pragma once
 
 #include <string_view>
@@ -22,17 +23,23 @@ enum class TaskKind {
   backward_input,   // only the gradient of the stage's inputs
   backward_weight,  // later: the gradient of the parameters
   send,             // outputs to the next stage, or gradients of inputs to the one before
-  receive,          // their counterpart
-  reduce,           // sum of the gradients over the replicas
+  expect,           // begins to receive their counterpart
+  receive,          // waits for it
+  begin_reduce,     // the sum of the gradients over the replicas may begin
+  reduce,           // waits for it
+  norm,             // of all gradients, over all ranks: what clipping and loss scaling go by
   update,           // of the parameters
+  loss,             // its sum over all ranks
 };
+bool is_compute(TaskKind kind);  // forward, and backward in all its parts
 std::string_view name_of(TaskKind kind);
 
 struct Task {
   TaskKind kind;
   int micro_batch = 0;
-  int stage = 0;  // whose work this is
-  int peer = -1;  // of a send or receive: the stage at the other end, stage + 1 or stage - 1
+  int stage = 0;  // whose work this is; from Shape::stages on, a set of tied parameters
+  int peer =
+      -1;  // of a send, expect or receive: the stage at the other end, stage + 1 or stage - 1
 
   bool operator==(const Task&) const = default;
 };
@@ -43,13 +50,21 @@ using TaskList = std::vector<Task>;
 // have the same list.
 using Schedule = std::vector<TaskList>;
 
+// What a step has beside the order of its computations.
+struct StepParts {
+  std::vector<bool> loads = {};  // whether stage s loads inputs; empty: the first and the last do
+  // Parameters that several stages use: of each set the stages. They are reduced and updated last.
+  std::vector<std::vector<int>> tied = {};
+  bool norm = false;  // updates wait for the norm of all gradients
+};
+
 // Throws a usage Error when the kind does not allow the numbers of the shape.
-Schedule make_schedule(const plan::Shape& shape);
+Schedule make_schedule(const plan::Shape& shape, const StepParts& parts = {});
 
-// The same with `loads[s]`: whether stage s loads inputs. By itself the first and the last do.
-Schedule make_schedule(const plan::Shape& shape, const std::vector<bool>& loads);
+// The tasks of one step, for one rank; `parts.loads` are those of the plan.
+TaskList make_schedule(const plan::Plan& plan, int rank, StepParts parts = {});
 
-// The tasks of one step, for one rank.
-TaskList make_schedule(const plan::Plan& plan, int rank);
+// The tasks that evaluate one batch: forward only.
+TaskList make_evaluation(const plan::Plan& plan, int rank, const std::vector<bool>& loads);
 
 }  // namespace renkei::schedule

@@ -25,13 +25,15 @@ class Checker {
   }
 
   void visit(size_t group, const Task& task) {
+    if (task.kind == TaskKind::norm || task.kind == TaskKind::loss) return;
     if (task.stage < 0 || task.stage >= shape_.stages || task.micro_batch < 0 ||
         task.micro_batch >= shape_.micro_batches)
       return complain(task, "is out of range");
     if (shape_.group_of(task.stage) != static_cast<int>(group))
       complain(task, fmt::format("is done by group {}", group));
     if (task.kind == TaskKind::send) return send(task);
-    if (task.kind == TaskKind::receive) return receive(task);
+    if (task.kind == TaskKind::expect) return expect(group, task);
+    if (task.kind == TaskKind::receive) return receive(group, task);
     need_inputs(task);
     if (!done_.insert({task.kind, task.stage, task.micro_batch}).second)
       complain(task, "is done twice");
@@ -82,7 +84,11 @@ class Checker {
       case TaskKind::backward_weight:
         there = did(TaskKind::backward_input, stage, m);
         break;
+      case TaskKind::begin_reduce:
+        there = forwards_of(stage) == shape_.micro_batches;
+        break;
       case TaskKind::reduce:
+        there = did(TaskKind::begin_reduce, stage, 0);
         for (int each = 0; each < shape_.micro_batches; ++each)
           there = there && whole_backward(stage, each);
         break;
@@ -106,7 +112,23 @@ class Checker {
     on_the_way_[{task.stage, task.peer}].push_back(task.micro_batch);
   }
 
-  void receive(const Task& task) {
+  int forwards_of(int stage) const {
+    int count = 0;
+    for (int m = 0; m < shape_.micro_batches; ++m) count += did(TaskKind::forward, stage, m);
+    return count;
+  }
+
+  void expect(size_t group, const Task& task) {
+    if (expected_.contains(group)) complain(task, "is expected while another is");
+    expected_[group] = task;
+  }
+
+  void receive(size_t group, const Task& task) {
+    const auto expected = expected_.find(group);
+    if (expected == expected_.end() || expected->second.micro_batch != task.micro_batch ||
+        expected->second.stage != task.stage || expected->second.peer != task.peer)
+      complain(task, "is received, though another was expected");
+    expected_.erase(group);
     std::deque<int>& messages = on_the_way_[{task.peer, task.stage}];
     if (messages.front() != task.micro_batch)
       complain(task, fmt::format("gets micro-batch {} instead", messages.front()));
@@ -116,6 +138,7 @@ class Checker {
 
   const Shape& shape_;
   std::set<std::tuple<TaskKind, int, int>> done_;              // stage, micro-batch
+  std::map<size_t, Task> expected_;                            // by group
   std::set<std::tuple<int, int, int>> received_;               // from, stage, micro-batch
   std::map<std::pair<int, int>, std::deque<int>> on_the_way_;  // from, to
 };
@@ -126,7 +149,7 @@ std::vector<std::string> problems(const Schedule& schedule, const Shape& shape,
                                   const std::vector<int>& most_in_flight) {
   Checker checker(shape);
   const auto stopped = walk(
-      schedule, [&](const Task& task) { return checker.ready(task); },
+      schedule, [&](size_t, const Task& task) { return checker.ready(task); },
       [&](size_t group, const Task& task) { checker.visit(group, task); });
   for (size_t group = 0; group < schedule.size(); ++group)
     if (stopped[group] < schedule[group].size()) {

@@ -10,7 +10,7 @@ namespace renkei::schedule {
 //
 //   each micro-batch passes each stage once, forward before backward, on the group of the stage
 //   what a task uses is there: loaded, received, or computed before
-//   sends and receives match, one to one and in the same order
+//   sends and receives match, one to one and in the same order, and each receive is expected
 //   no task waits for ever
 //   each stage reduces and updates once, after its last backward
 //   no stage has more than `most_in_flight[stage]` micro-batches in flight

@@ -6,7 +6,7 @@
 
 namespace renkei::schedule {
 
-// Goes through all lists, each in order, waiting where `ready(task)` says no; calls
+// Goes through all lists, each in order, waiting where `ready(group, task)` says no; calls
 // `visit(group, task)` for each task. Returns where each list stopped: at its end, unless tasks
 // wait for each other.
 template <typename Ready, typename Visit>
@@ -15,7 +15,7 @@ std::vector<size_t> walk(const Schedule& schedule, Ready&& ready, Visit&& visit)
   bool moved = true;
   const auto advance = [&](size_t group) {
     const TaskList& tasks = schedule[group];
-    while (next[group] < tasks.size() && ready(tasks[next[group]])) {
+    while (next[group] < tasks.size() && ready(group, tasks[next[group]])) {
       visit(group, tasks[next[group]++]);
       moved = true;
     }

@@ -20,6 +20,20 @@ TEST(JsonFields, NamesThePlaceOfAFieldThatIsWrong) {
   EXPECT_EQ(thrown_error([&] { objects[0].text("m"); }).message, "f.json: list[0].m must be there");
 }
 
+TEST(JsonFields, RefusesKeysThatAreNotAllowed) {
+  const auto json = parse_json(R"({"list": [{"number": 3}]})", "f.json");
+  const auto objects = JsonFields(json, "f.json").objects("list");
+  objects[0].allow_only({"number", "text"});
+  const Error near = thrown_error([&] { objects[0].allow_only({"numbers", "text"}); });
+  EXPECT_EQ(near.code, ErrorCode::data);
+  EXPECT_EQ(near.message, "f.json: list[0].number is not a known key");
+  EXPECT_EQ(near.hint, "did you mean numbers?");
+  EXPECT_EQ(thrown_error([&] {
+              objects[0].allow_only({"a", "b"});
+            }).hint,
+            "the keys there are a, b");
+}
+
 TEST(JsonFields, TakesWholeNumbersHoweverTheyAreWritten) {
   const auto json = parse_json(R"({"a": 4.0, "b": 1e3, "c": 0.5, "d": 1e19})", "f.json");
   const JsonFields fields(json, "f.json");

@@ -4,7 +4,7 @@
 
 #include <list>
 
-#include "comm/thread_transport.h"
+#include "comm/transport/thread_transport.h"
 
 namespace renkei::bench {
 namespace {

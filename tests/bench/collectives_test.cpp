@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/thread_transport.h"
+#include "comm/transport/thread_transport.h"
 
 namespace renkei::bench {
 namespace {

@@ -112,6 +112,42 @@ class Data(Case):
                                  array.tobytes(), source)
                 self.assertEqual(read_labels, labels.tolist())
 
+    def test_info_lists_the_fields_and_where_they_go(self):
+        numpy.savez(self.path / "table.npz", pairs=numpy.zeros((4, 2), numpy.int32),
+                    price=numpy.zeros(4), flag=numpy.zeros(4, bool), label=numpy.arange(4))
+        fields = self.run_json("data", "info", "table.npz")["fields"]
+        self.assertEqual([(f["name"], f["dtype"], f["shape"], f["classes"]) for f in fields],
+                         [("target", "i64", [], 4), ("pairs", "i32", [2], 0),
+                          ("price", "f64", [], 0), ("flag", "boolean", [], 0)])
+        self.assertEqual(fields[1]["origin"], "array pairs")
+        chosen = ["--set", "data.fields=input=pairs,target=price"]
+        fields = self.run_json("data", "info", "table.npz", *chosen)["fields"]
+        self.assertEqual([(f["name"], f["input"]) for f in fields],
+                         [("pairs", "input"), ("price", "target"), ("flag", "flag")])
+        text = self.run_renkei("data", "info", "table.npz", *chosen).stdout
+        self.assertRegex(text, r"pairs +i32 +2 +array pairs +input")
+        self.synth()
+        fields = self.run_json("data", "info", "shapes")["fields"]
+        self.assertEqual([(f["name"], f["shape"], f["classes"], f["origin"]) for f in fields],
+                         [("input", None, 0, "image file, decoded"),
+                          ("target", [], 10, "name of the folder")])
+        self.assert_fails(2, "the data has no field 'prise'", "did you mean price?", "data", "info",
+                          "table.npz", "--set", "data.fields=target=prise")
+        self.assert_fails(2, "'price' is no INPUT=FIELD", "input=images", "data", "info",
+                          "table.npz", "--set", "data.fields=price")
+        self.assert_fails(2, "neither one number nor three", "0.485", "bench", "data", "shapes",
+                          "--quiet", "--set", "data.mean=1,2")
+        self.assert_fails(2, "data.std is 0", "above 0", "bench", "data", "shapes", "--quiet",
+                          "--set", "data.std=0")
+
+    def test_packing_names_the_fields_that_it_leaves_out(self):
+        numpy.savez(self.path / "a.npz", x=numpy.zeros((4, 2)), y=numpy.arange(4), ids=numpy.arange(4))
+        self.assertIn("no place for the field 'ids'",
+                      self.run_renkei("data", "pack", "a.npz", "packed").stderr)
+        numpy.savez(self.path / "table.npz", a=numpy.zeros((4, 2)), b=numpy.zeros(4))
+        self.assert_fails(2, "has no field 'input'", "data.input", "data", "pack", "table.npz", "out",
+                          "--quiet")
+
     def test_damaged_samples_are_named(self):
         self.synth()
         self.packed("shapes")

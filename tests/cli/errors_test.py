@@ -35,9 +35,9 @@ class Errors(Case):
         self.assert_fails(3, "there is no data set at 'nowhere'", "renkei data synth",
                           "train", "--data", "nowhere", "-n", 2)
 
-    def test_a_batch_that_cannot_be_split_says_what_would_work(self):
-        self.assert_fails(2, "a batch of 7 can't be split evenly over 2 ranks",
-                          "use a batch of 6 or 8, or 1 rank", "train", "--batch", 7, "-n", 2)
+    def test_a_batch_without_a_sample_for_each_rank_says_what_would_work(self):
+        self.assert_fails(2, "a batch of 3 has no sample for each of 4 ranks", "use a batch of 4",
+                          "train", "--batch", 3, "-n", 4)
 
     def test_a_corrupt_image_is_named(self):
         (self.path / "set/train/cat").mkdir(parents=True)

@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/all_gather.h"
 #include "comm/allreduce.h"
-#include "comm/broadcast.h"
-#include "comm/reduce_scatter.h"
-#include "comm/thread_transport.h"
+#include "comm/collectives/all_gather.h"
+#include "comm/collectives/broadcast.h"
+#include "comm/collectives/reduce_scatter.h"
+#include "comm/transport/thread_transport.h"
 
 namespace renkei::comm {
 namespace {

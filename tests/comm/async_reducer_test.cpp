@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 namespace renkei::comm {
 namespace {
@@ -61,13 +63,34 @@ TEST(AsyncReducer, AFailureReachesTheOneWhoWaits) {
   }
 }
 
-TEST(AsyncReducer, EndsWithoutWorkLeftUndone) {
-  AsyncReducer never_started(
-      3, [](int, int64_t) { FAIL(); }, true);
-  AsyncReducer half_submitted(
-      3, [](int, int64_t) {}, true);
-  half_submitted.start(0);
-  half_submitted.submit(2);
+TEST(AsyncReducer, LeavesUndoneWhatHasNotBegunWhenItEnds) {
+  std::atomic<int> done{0};
+  const auto count = [&](int, int64_t) { ++done; };
+  for (const bool overlap : {false, true}) {
+    AsyncReducer never_started(3, count, overlap);
+    AsyncReducer half_submitted(3, count, overlap);
+    half_submitted.start(0);
+    half_submitted.submit(2);  // it is not its turn
+  }
+  EXPECT_EQ(done, 0);
+}
+
+TEST(AsyncReducer, EndsWhatHasBegunBeforeItEnds) {
+  std::atomic<bool> begun{false}, ended{false};
+  {
+    AsyncReducer reducer(
+        1,
+        [&](int, int64_t) {
+          begun = true;
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          ended = true;
+        },
+        true);
+    reducer.start(0);
+    reducer.submit(0);
+    while (!begun) std::this_thread::yield();
+  }
+  EXPECT_TRUE(ended);
 }
 
 }  // namespace

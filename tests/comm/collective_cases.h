@@ -3,7 +3,7 @@
 // tests run them for 1 to 8 ranks, the MPI test program for the ranks that it was given.
 #pragma once
 
-#include "comm/transport.h"
+#include "comm/transport/transport.h"
 
 namespace renkei::comm {
 

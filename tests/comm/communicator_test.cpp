@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "comm/chunk_range.h"
-#include "comm/cost_measurement.h"
-#include "comm/thread_transport.h"
+#include "comm/buffer/chunk_range.h"
+#include "comm/choice/cost_measurement.h"
+#include "comm/transport/thread_transport.h"
 #include "tests/comm/patterns.h"
 
 namespace renkei::comm {

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "comm/reduce.h"
-#include "comm/reference.h"
+#include "comm/buffer/reduce.h"
+#include "comm/buffer/reference.h"
 
 namespace renkei::comm {
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "comm/thread_transport.h"
+#include "comm/transport/thread_transport.h"
 
 namespace renkei::comm {
 namespace {

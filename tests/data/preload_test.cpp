@@ -6,6 +6,7 @@
 #include "data/image/jpeg.h"
 #include "data/source/open_source.h"
 #include "tests/data/expect_error.h"
+#include "tests/data/field_values.h"
 #include "tests/data/temporary_directory.h"
 
 namespace renkei::data {
@@ -44,11 +45,9 @@ TEST(Preload, NumbersClassesAndSamplesByName) {
   const MemoryImages data = load(root.path(), {.height = 8, .width = 8});
   EXPECT_THAT(data.class_names(), testing::ElementsAre("ape", "newt", "zebra"));
   ASSERT_EQ(data.count(), 3);
-  std::vector<float> input(3 * 8 * 8);
   for (const auto& [sample, label, value] : {std::tuple{0, 0, 10}, {1, 0, 20}, {2, 2, 30}}) {
-    EXPECT_EQ(data.label(sample), label);
-    data.read_input(sample, input);
-    for (const float number : input)
+    EXPECT_EQ(label_of(data, sample), label);
+    for (const float number : input_of(data, sample))
       EXPECT_NEAR(number, (static_cast<float>(value) / 255 - 0.5f) / 0.25f, 0.05f);
   }
 }
@@ -58,7 +57,7 @@ TEST(Preload, ResizesWhatHasAnotherSize) {
   add_image(root.path() / "a" / "wide.jpg", 10, 40, 10);
   add_image(root.path() / "a" / "tiny.jpg", 10, 3, 3);
   const MemoryImages data = load(root.path(), {.height = 6, .width = 12});
-  EXPECT_EQ(data.sample_shape(), (std::vector<int64_t>{3, 6, 12}));
+  EXPECT_EQ(data.fields()[0].shape, (std::vector<int64_t>{3, 6, 12}));
   EXPECT_EQ(data.count(), 2);
 }
 

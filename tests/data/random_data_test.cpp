@@ -4,19 +4,14 @@
 #include <set>
 
 #include "tests/data/expect_error.h"
+#include "tests/data/field_values.h"
 
 namespace renkei::data {
 namespace {
 
-std::vector<float> input_of(const Dataset& dataset, int64_t sample) {
-  std::vector<float> input(static_cast<size_t>(dataset.sample_size()));
-  dataset.read_input(sample, input);
-  return input;
-}
-
 TEST(RandomData, InputsAreStandardNormalAndRepeatable) {
   const RandomData data({.sample_shape = {3, 20, 20}, .count = 50, .classes = 10});
-  EXPECT_EQ(data.sample_size(), 1200);
+  EXPECT_EQ(data.fields()[0].bytes(), 4800);
   double sum = 0, squares = 0;
   for (int64_t sample = 0; sample < data.count(); ++sample)
     for (const float value : input_of(data, sample)) {
@@ -38,43 +33,50 @@ TEST(RandomData, SeedsGiveDifferentData) {
 TEST(RandomData, ASampleIsTheSameKeptOrDrawnAnew) {
   const RandomData kept({.sample_shape = {100}, .count = 10, .target_size = 3});
   const RandomData drawn({.sample_shape = {100}, .count = 1 << 20, .target_size = 3});
-  std::vector<float> a(100), b(100);
-  kept.read_input(7, a);
-  drawn.read_input(7, b);
-  EXPECT_EQ(a, b);
+  EXPECT_EQ(input_of(kept, 7), input_of(drawn, 7));
 }
 
 TEST(RandomData, LabelsUseAllClasses) {
   const RandomData data({.sample_shape = {1}, .count = 1000, .classes = 7});
   std::set<int64_t> labels;
-  for (int64_t sample = 0; sample < data.count(); ++sample) labels.insert(data.label(sample));
+  for (int64_t sample = 0; sample < data.count(); ++sample) labels.insert(label_of(data, sample));
   EXPECT_EQ(labels, (std::set<int64_t>{0, 1, 2, 3, 4, 5, 6}));
 }
 
 TEST(RandomData, TargetsAreNotTheInputs) {
   const RandomData data({.sample_shape = {4}, .count = 2, .target_size = 4});
-  std::vector<float> target(4);
-  data.read_target(1, target);
-  EXPECT_EQ(data.classes(), 0);
+  const auto target = values_of<float>(data, 1, kTarget);
+  EXPECT_FALSE(data.fields()[1].is_label());
   EXPECT_NE(target, input_of(data, 1));
   for (const float value : target) EXPECT_TRUE(std::isfinite(value));
 }
 
-TEST(RandomData, OffersOneKindOfTarget) {
-  const RandomData labels({.sample_shape = {1}, .count = 1, .classes = 2});
-  const RandomData numbers({.sample_shape = {1}, .count = 1, .target_size = 2});
-  std::vector<float> target(2);
-  expect_error(ErrorCode::bug, "classification", [&] { labels.read_target(0, target); });
-  expect_error(ErrorCode::bug, "regression", [&] { numbers.label(0); });
+TEST(RandomData, HasSeveralInputsEachOfItsOwnNumbers) {
+  const RandomData data({.count = 5,
+                         .target_size = 3,
+                         .inputs = {{"ids", {4}, 9}, {"noise", {2, 2}}},
+                         .target_below = 7});
+  ASSERT_EQ(data.fields().size(), 3u);
+  EXPECT_EQ(data.fields()[0].dtype, DType::i64);
+  EXPECT_EQ(data.fields()[1].dtype, DType::f32);
+  EXPECT_EQ(data.fields()[2].dtype, DType::i64);
+  for (const int64_t id : values_of<int64_t>(data, 3, "ids")) EXPECT_TRUE(id >= 0 && id < 9);
+  for (const int64_t id : values_of<int64_t>(data, 3, kTarget)) EXPECT_TRUE(id >= 0 && id < 7);
+  EXPECT_EQ(values_of<float>(data, 3, "noise").size(), 4u);
 }
 
-TEST(RandomData, ChecksSamplesAndSpans) {
+TEST(RandomData, ChecksSamplesFieldsAndSpans) {
   const RandomData data({.sample_shape = {2, 3}, .count = 4, .target_size = 2});
-  std::vector<float> six(6), two(2);
-  expect_error(ErrorCode::bug, "sample 4", [&] { data.read_input(4, six); });
-  expect_error(ErrorCode::bug, "sample -1", [&] { data.read_target(-1, two); });
-  expect_error(ErrorCode::bug, "a span of 2", [&] { data.read_input(0, two); });
-  expect_error(ErrorCode::bug, "a span of 6", [&] { data.read_target(0, six); });
+  std::vector<std::byte> bytes(24);
+  const auto read = [&](int64_t sample, size_t field, size_t size) {
+    const FieldSpan into{.field = field, .bytes = std::span(bytes).first(size)};
+    data.read(sample, 0, {&into, 1});
+  };
+  expect_error(ErrorCode::bug, "sample 4", [&] { read(4, 0, 24); });
+  expect_error(ErrorCode::bug, "sample -1", [&] { read(-1, 1, 8); });
+  expect_error(ErrorCode::bug, "a span of 8", [&] { read(0, 0, 8); });
+  expect_error(ErrorCode::bug, "a span of 24", [&] { read(0, 1, 24); });
+  expect_error(ErrorCode::bug, "field 2", [&] { read(0, 2, 8); });
 }
 
 TEST(RandomData, RefusesImpossibleOptions) {

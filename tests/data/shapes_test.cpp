@@ -7,6 +7,7 @@
 
 #include "data/synth_data.h"
 #include "tests/data/expect_error.h"
+#include "tests/data/field_values.h"
 
 namespace renkei::data {
 namespace {
@@ -61,14 +62,13 @@ TEST(SynthData, HoldsTheDrawnImagesNormalisedAndChannelsFirst) {
   const MemoryImages data =
       draw_synth_data({.first = 30, .images = 25, .size_pixels = 16, .seed = 9, .threads = 3});
   EXPECT_EQ(data.count(), 25);
-  EXPECT_EQ(data.classes(), 10);
+  EXPECT_EQ(data.fields()[1].classes, 10);
   EXPECT_EQ(data.class_names(), shape_names());
-  EXPECT_EQ(data.sample_shape(), (std::vector<int64_t>{3, 16, 16}));
-  std::vector<float> input(3 * 16 * 16);
+  EXPECT_EQ(data.fields()[0].shape, (std::vector<int64_t>{3, 16, 16}));
   for (int64_t sample = 0; sample < data.count(); ++sample) {
     const auto [image, label] = draw_shape(9, 30 + sample, 16);
-    EXPECT_EQ(data.label(sample), label);
-    data.read_input(sample, input);
+    EXPECT_EQ(label_of(data, sample), label);
+    const std::vector<float> input = input_of(data, sample);
     for (size_t c = 0; c < 3; ++c)
       for (size_t place = 0; place < 16 * 16; ++place)
         ASSERT_FLOAT_EQ(input[c * 256 + place],
@@ -80,6 +80,12 @@ TEST(SynthData, RefusesToBeEmpty) {
   expect_error(ErrorCode::usage, "0 images", [] { draw_synth_data({.images = 0}); });
 }
 
+TEST(MemoryImages, EachChannelHasItsNormalisation) {
+  MemoryImages images(1, 1, 1, {"a"}, {.mean = {0, 0.5f, 1}, .deviation = {1, 0.5f, 0.25f}});
+  images.set(0, {.width = 1, .height = 1, .channels = 3, .pixels = {0, 255, 51}}, 0);
+  EXPECT_THAT(input_of(images, 0), testing::ElementsAre(0, 1, testing::FloatEq(-3.2f)));
+}
+
 TEST(MemoryImages, MoreThanTheMachineHoldsIsAMemoryError) {
   expect_error(ErrorCode::memory, "of memory of this machine",
                [] { MemoryImages(int64_t{1} << 40, 4096, 4096, {"a"}); });
@@ -89,7 +95,7 @@ TEST(MemoryImages, RefusesImagesThatDoNotFit) {
   MemoryImages images(2, 16, 16, {"a", "b"});
   const Image right = draw_shape(1, 0, 16).image;
   images.set(1, right, 1);
-  EXPECT_EQ(images.label(1), 1);
+  EXPECT_EQ(label_of(images, 1), 1);
   expect_error(ErrorCode::bug, "does not fit", [&] { images.set(0, right, 2); });
   expect_error(ErrorCode::bug, "does not fit",
                [&] { images.set(0, draw_shape(1, 0, 8).image, 0); });

@@ -14,6 +14,7 @@
 #include "data/shapes.h"
 #include "data/source/open_source.h"
 #include "tests/data/expect_error.h"
+#include "tests/data/field_values.h"
 #include "tests/data/temporary_directory.h"
 
 namespace renkei::data {
@@ -90,12 +91,11 @@ TEST(WriteSynth, CanBeReadAsAnImageFolderWithTheSameLabels) {
   EXPECT_EQ(test.class_names(), shape_names());
   ASSERT_EQ(train.count(), 50);
   ASSERT_EQ(test.count(), 5);
-  std::vector<float> input(3 * 32 * 32);
   for (int64_t sample = 0; sample < 50; ++sample) {
     const int64_t index = sample / 5 + sample % 5 * 10;  // sorted by class: five images of each
     const auto [image, label] = draw_shape(1, index, 32);
-    EXPECT_EQ(train.label(sample), label);
-    train.read_input(sample, input);
+    EXPECT_EQ(label_of(train, sample), label);
+    const std::vector<float> input = input_of(train, sample);
     double difference = 0;
     for (size_t i = 0; i < input.size(); ++i)
       difference += std::abs((input[i] * 0.25f + 0.5f) * 255 -

@@ -10,6 +10,7 @@
 #include "base/checksum.h"
 #include "data/image/decode.h"
 #include "data/source/dali_index.h"
+#include "data/source/example.h"
 #include "data/source/npy.h"
 #include "data/source/shard_index.h"
 #include "data/source/tfrecord.h"
@@ -53,11 +54,18 @@ inline void parse_npz(std::string_view bytes) {
 }
 
 inline void parse_tfrecord(std::string_view bytes) {
+  const auto parse = [](std::string_view payload) {
+    std::string numbers;
+    for (const Feature& feature : parse_example(payload)) {
+      first_bytes(feature);
+      append_numbers(feature, numbers);
+    }
+  };
   // Also as what is inside of a record: nobody guesses its checksum.
-  expect_no_other_error(find_example_image, bytes);
+  expect_no_other_error(parse, bytes);
   const MemoryFile file{std::string(bytes)};
   for (const TfRecord& record : scan_tfrecords(file))
-    find_example_image(file.read(record.offset, record.length));
+    parse(file.read(record.offset, record.length));
 }
 
 #ifdef RENKEI_HAVE_HDF5
@@ -66,9 +74,12 @@ inline void parse_hdf5(std::string_view recipe) {
   const MemoryStorage storage(make_hdf5_file(recipe));
   for (const Part part : {Part::train, Part::held_out}) {
     const auto source = open_hdf5_source(storage, {.path = "file", .part = part});
-    if (!source || source->layout()->bytes() > 1 << 20) continue;
-    for (int64_t sample = 0; sample < std::min<int64_t>(source->count(), 4); ++sample)
-      source->read(sample);
+    if (!source) continue;
+    for (const StoredField& field : source->fields()) {
+      if (field.is_label() || field.layout->bytes() > 1 << 20) continue;
+      for (int64_t sample = 0; sample < std::min<int64_t>(source->count(), 4); ++sample)
+        source->read(sample, field.record);
+    }
   }
 }
 #endif

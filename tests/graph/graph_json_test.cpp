@@ -60,8 +60,27 @@ TEST(GraphFile, ReadsBackWhatItWrote) {
   EXPECT_EQ(to_json(load_graph(directory / "graph.json")), to_json(graph));
 }
 
-TEST(GraphFile, KeepsFieldsItDoesNotKnowFromBeingErrors) {
-  EXPECT_EQ(parse(replaced(kSmall, "\"batch\": 2", "\"batch\": 2, \"colour\": [1]")).batch, 2);
+TEST(GraphFile, RefusesKeysThatNobodyReads) {
+  expect_refused(replaced(kSmall, "\"batch\": 2", "\"batch\": 2, \"colour\": [1]"),
+                 "g.json: colour is not a known key");
+  const std::string misspelled = replaced(kSmall, "workspace_bytes", "work_space_bytes");
+  const Error error = thrown_error([&] { parse(misspelled); });
+  EXPECT_EQ(error.message, "g.json: ops[0].work_space_bytes is not a known key");
+  EXPECT_EQ(error.hint, "did you mean workspace_bytes?");
+  expect_refused(replaced(kSmall, "\"gradient\": false", "\"gradient\": false, \"size\": 3"),
+                 "values[0].size");
+  expect_refused(replaced(kSmall, "\"bytes\": 256", "\"bytes\": 256, \"frozen\": true"),
+                 "parameters[0].frozen");
+}
+
+TEST(GraphFile, RefusesBytesThatShapeAndDtypeContradict) {
+  const auto with = [&](const std::string& shape) {
+    return replaced(kSmall, "\"gradient\": false", "\"gradient\": false, " + shape);
+  };
+  EXPECT_EQ(parse(with(R"("shape": [2, 8], "dtype": "f32")")).values[0].bytes, 64);
+  EXPECT_EQ(parse(with(R"("shape": [2, 9], "dtype": "fp8")")).values[0].bytes, 64);
+  expect_refused(with(R"("shape": [2, 9], "dtype": "f32")"),
+                 "values[0].bytes must be 72, as shape and dtype say");
 }
 
 TEST(GraphFile, NamesThePlaceOfWhatIsWrong) {

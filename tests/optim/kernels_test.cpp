@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "comm/reduce.h"
+#include "comm/buffer/reduce.h"
 #include "optim/reference.h"
 #include "tests/optim/instruction_sets.h"
 #include "tests/optim/random_floats.h"

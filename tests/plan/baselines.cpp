@@ -15,13 +15,14 @@ using plan::ScheduleKind;
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-// Cuts along the topological order, about `most` of them.
+// Cuts along a topological order, about `most` of them.
 std::vector<size_t> chain_of_cuts(const Objective& objective, size_t most) {
   const graph::Cuts& cuts = objective.cuts();
   std::vector<size_t> chain{0};
   for (size_t cut = 1; cut < cuts.size(); ++cut) {
     const auto ops = cuts.ops_between(0, cut);
-    if (ops.back() == static_cast<graph::OpIndex>(ops.size()) - 1) chain.push_back(cut);
+    if (cuts.linear() || ops.back() == static_cast<graph::OpIndex>(ops.size()) - 1)
+      chain.push_back(cut);
   }
   if (chain.size() <= most) return chain;
   std::vector<size_t> fewer;

@@ -36,16 +36,17 @@ TEST(BatchSizes, AnyTwoOfThreeGiveTheThird) {
       }
 }
 
-TEST(BatchSizes, AnUnevenBatchIsRefusedWithWhatWouldWork) {
-  const Error error = thrown_error([] { infer_batch_sizes({.global = 7}, 2); });
-  EXPECT_EQ(error.code, ErrorCode::usage);
-  EXPECT_EQ(error.message, "a batch of 7 can't be split evenly over 2 ranks");
-  EXPECT_EQ(error.hint, "use a batch of 6 or 8, or 1 rank");
+TEST(BatchSizes, AnUnevenBatchIsDealtOutAsEvenlyAsCanBe) {
+  const BatchSizes sizes = infer_batch_sizes({.global = 64}, 3);
+  EXPECT_EQ(sizes.micro, 22);
+  EXPECT_EQ(sizes.equation(), "batch 64 over 3 ranks × 1 micro-batch: 22 or 21 samples each");
 }
 
-TEST(BatchSizes, ABatchSmallerThanTheRanksIsRefused) {
-  EXPECT_EQ(thrown_error([] { infer_batch_sizes({.global = 3}, 8); }).hint,
-            "use a batch of 8, or 3 ranks");
+TEST(BatchSizes, ABatchWithoutASampleForEachIsRefused) {
+  const Error error = thrown_error([] { infer_batch_sizes({.global = 3}, 8); });
+  EXPECT_EQ(error.code, ErrorCode::usage);
+  EXPECT_EQ(error.message, "a batch of 3 has no sample for each of 8 ranks × 1 micro-batches");
+  EXPECT_EQ(error.hint, "use a batch of 8");
 }
 
 TEST(BatchSizes, ContradictionsAreRefused) {

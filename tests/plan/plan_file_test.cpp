@@ -84,6 +84,12 @@ TEST(PlanFile, RefusesWhatDoesNotFitTogether) {
   expect_refused(changed("/chunks", 2), "no multiple of 2 chunks");
   expect_refused(changed("/micro_batches", 3), "can't be divided into 3 micro-batches");
   expect_refused(changed("/micro_batches", 8), "1 samples can't be divided among 2 ranks");
+  expect_refused(changed("/micro_batches", 2), "p.json: micro_batch must be 2 by the rest");
+  expect_refused(changed("/micro_batch", 3), "p.json: micro_batch must be 1 by the rest");
+  expect_refused(changed("/replicas", 1), "p.json: replicas must be 2 by the rest");
+  expect_refused(changed("/ranks", 3), "p.json: ranks must be 4 by the rest");
+  expect_refused(changed("/kind", "pipeline"), "p.json: kind must be hybrid by the rest");
+  expect_refused(changed("/tensor", 2), "p.json: tensor must be 1");
   expect_refused(changed("/stage_list/0/ops/0", good["stage_list"][1]["ops"][0]), "two places");
   expect_refused(changed("/stage_list/0/ops", nlohmann::json::array()), "at least one op");
   expect_refused(changed("/stage_list/1/ranks", nlohmann::json::array()), "at least one rank");
@@ -94,6 +100,35 @@ TEST(PlanFile, RefusesWhatDoesNotFitTogether) {
   nlohmann::json without = good;
   without.erase("stage_list");
   expect_refused(without, "stage_list must be there");
+}
+
+TEST(PlanFile, RefusesKeysThatNobodyReads) {
+  nlohmann::json json = to_json(Planned().plan);
+  json["stage_list"][1]["recomputes"] = true;
+  const Error error = thrown_error([&] { plan_from_json(json, "p.json"); });
+  EXPECT_EQ(error.code, ErrorCode::data);
+  EXPECT_EQ(error.message, "p.json: stage_list[1].recomputes is not a known key");
+  EXPECT_EQ(error.hint, "did you mean recompute?");
+  json = to_json(Planned().plan);
+  json["colour"] = "red";
+  expect_refused(json, "p.json: colour is not a known key");
+}
+
+// Without stages each rank has the whole model, and the equation of the batch must hold.
+TEST(PlanFile, RefusesContradictionsOfADataParallelPlan) {
+  const nlohmann::json good =
+      to_json(data_parallel_plan({.global = 8, .micro = 2, .accumulation = 2, .ranks = 2}));
+  for (const auto& [key, value] : std::map<std::string, nlohmann::json>{{"micro_batch", 3},
+                                                                        {"ranks", 3},
+                                                                        {"batch", 9},
+                                                                        {"schedule", "interleaved"},
+                                                                        {"stages", 2},
+                                                                        {"kind", "hybrid"},
+                                                                        {"chunks", 2}}) {
+    nlohmann::json json = good;
+    json[key] = value;
+    EXPECT_EQ(thrown_error([&] { plan_from_json(json, "p.json"); }).code, ErrorCode::data) << key;
+  }
 }
 
 TEST(PlanFile, RefusesAPlanOfAnotherModel) {

@@ -54,7 +54,7 @@ void expect_best_of_all_rules(const Problem& problem) {
 
 TEST(Search, IsNeverWorseThanPublishedRules) {
   for (const std::string name : {"resnet50", "vgg16", "inception_v3", "bert"})
-    for (const int devices : {2, 3, 4, 6, 8, 16}) {
+    for (const int devices : {2, 3, 8}) {
       if (test::kSanitized && devices > 3) break;
       SCOPED_TRACE(fmt::format("{} on {} devices", name, devices));
       Problem problem = network_problem(name, devices, 12 * devices);

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "comm/thread_transport.h"
+#include "comm/transport/thread_transport.h"
 #include "data/random_data.h"
 #include "data/synth_data.h"
+#include "job/session.h"
 #include "networks/layers.h"
 #include "networks/mlp.h"
 #include "program/builder.h"
-#include "run/trainer.h"
 #include "tests/run/networks.h"
 
 namespace renkei::run {
@@ -35,8 +35,9 @@ Outcome train_with(const Case& test, int ranks, int64_t micro_batches) {
   comm::run_as_threads(ranks, [&](comm::Transport& transport) {
     // Each rank starts elsewhere: the broadcast has to bring them together.
     Model model = make_model_for(test.make_network(),
-                                 test.dataset.classes() > 0 ? networks::Objective::classification
-                                                            : networks::Objective::regression,
+                                 data::find_field(test.dataset.fields(), data::kTarget)->is_label()
+                                     ? networks::Objective::classification
+                                     : networks::Objective::regression,
                                  test.dataset, 100 + static_cast<uint64_t>(transport.rank()));
     comm::Communicator communicator(transport, {});
     std::vector<double> losses;
@@ -47,7 +48,7 @@ Outcome train_with(const Case& test, int ranks, int64_t micro_batches) {
                        .communicator = communicator,
                        .plan = plan::data_parallel_plan(plan::infer_batch_sizes(
                            {.global = test.batch, .accumulation = micro_batches}, ranks))};
-    const TrainResult result = train(job, test.options, observer);
+    const TrainResult result = job::train(job, test.options, observer);
     if (transport.rank() != 0) return;
     outcome.losses = losses;
     outcome.result = result;

@@ -81,9 +81,11 @@ rewrite::RewriteOptions all_rewrites() {
 Model make_model_for(const networks::Network& network, networks::Objective objective,
                      const data::Dataset& data, uint64_t seed,
                      const rewrite::RewriteOptions& rewrite) {
+  const data::Field& target = *data::find_field(data.fields(), data::kTarget);
   return make_model(
       {.network = network},
-      {.objective = objective, .target = {.label = data.classes() > 0, .size = data.target_size()}},
+      {.objective = objective,
+       .target = {.label = target.is_label(), .size = target.is_label() ? 0 : target.elements()}},
       {.seed = seed, .rewrite = rewrite});
 }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "job/session.h"
 #include "networks/network.h"
 #include "run/make_model.h"
-#include "run/trainer.h"
 
 namespace renkei::run {
 
@@ -34,7 +34,7 @@ Model make_model_for(const networks::Network& network, networks::Objective objec
 
 struct TestCase {
   Model make_model(uint64_t seed = 1) const {
-    return make_model_for(make_network(), objective, *data, seed);
+    return make_model_for(make_network(), objective, *data, seed, rewrite);
   }
 
   std::shared_ptr<const data::Dataset> data, held_out;
@@ -43,6 +43,7 @@ struct TestCase {
   int64_t batch = 8;
   bool tied = false;  // a weight is used in several places
   TrainOptions options;
+  rewrite::RewriteOptions rewrite = all_rewrites();
 };
 
 // "mlp", "lenet", "resnet18", "vgg11", "inception", "gpt", "bert", "unet". With dropout and batch

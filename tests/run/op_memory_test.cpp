@@ -32,8 +32,8 @@ TEST_P(OpMemoryOf, AddsUpToWhatTheWholeNetworkKeeps) {
   install_memory_pools();
   const TestCase test = test_case(GetParam());
   constexpr int64_t kSamples = 4;
-  const graph::Graph graph =
-      measured_graph(test.make_model().training, {.samples = kSamples, .repetitions = 1});
+  Model model = test.make_model();
+  const graph::Graph graph = measured_graph(model, {.samples = kSamples, .repetitions = 1});
   int64_t sum = 0;
   for (const graph::Op& op : graph.ops) sum += op.saved_bytes;
   const auto whole = static_cast<double>(kept_by_the_whole(test, kSamples));

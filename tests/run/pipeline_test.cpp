@@ -1,123 +1,12 @@
-// Training in stages equals training in one process with the same micro-batches. Ranks are threads
-// here, each with a network of its own.
+// Training in stages equals training in one process with the same micro-batches.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "comm/thread_transport.h"
 #include "data/synth_data.h"
-#include "plan/stage_values.h"
-#include "run/cut_program.h"
-#include "run/trainer.h"
-#include "tests/run/networks.h"
+#include "tests/run/layouts.h"
 
 namespace renkei::run {
 namespace {
-
-struct Trained {
-  std::vector<double> losses;
-  std::vector<torch::Tensor> state;  // parameters and buffers
-  TrainResult result;
-};
-
-struct Layout {
-  int stages = 1, replicas = 1, micro_batches = 4, chunks = 1;
-  std::string schedule = "1f1b";
-  bool recompute = false;
-  std::vector<int> replicas_of = {};  // of each group, where they differ
-  bool sharded = false;               // the optimizer's state is divided among the replicas
-
-  std::string name() const {
-    return fmt::format("{} stages × {} replicas, {} micro-batches, {}{}{}{}", stages, replicas,
-                       micro_batches, schedule, chunks > 1 ? ", chunks" : "",
-                       recompute ? ", recompute" : "", sharded ? ", sharded" : "");
-  }
-};
-
-// The ops of the network in equal parts.
-plan::Plan plan_for(const TestCase& test, const Layout& layout) {
-  const CutProgram cut(test.make_model().training.program);
-  const graph::Graph& graph = cut.graph();
-  const int stages = layout.stages * layout.chunks;
-  plan::Plan plan{.kind = plan::PlanKind::pipeline,
-                  .stages = stages,
-                  .replicas = layout.replicas,
-                  .batch = {.global = test.batch,
-                            .micro = test.batch / layout.micro_batches / layout.replicas,
-                            .accumulation = layout.micro_batches,
-                            .ranks = layout.replicas},
-                  .schedule = layout.schedule,
-                  .chunks = layout.chunks,
-                  .sharded_optimizer = layout.sharded};
-  const size_t ops = graph.ops.size();
-  std::vector<int> stage_of(ops);
-  for (int s = 0; s < stages; ++s) {
-    const int group = s % layout.stages;
-    plan::Stage stage{.recompute = layout.recompute};
-    int first = 0;
-    const auto count_of = [&](int g) {
-      return layout.replicas_of.empty() ? layout.replicas
-                                        : layout.replicas_of[static_cast<size_t>(g)];
-    };
-    for (int g = 0; g < group; ++g) first += count_of(g);
-    for (int r = 0; r < count_of(group); ++r) stage.ranks.push_back(first + r);
-    for (size_t op = ops * static_cast<size_t>(s) / static_cast<size_t>(stages);
-         op < ops * static_cast<size_t>(s + 1) / static_cast<size_t>(stages); ++op) {
-      stage.ops.push_back(graph.ops[op].id);
-      stage_of[op] = s;
-    }
-    plan.stage_list.push_back(stage);
-  }
-  const auto values = plan::stage_values(graph, stage_of, stages);
-  for (int s = 0; s < stages; ++s)
-    plan.stage_list[static_cast<size_t>(s)].loads = values[static_cast<size_t>(s)].loads;
-  return plan;
-}
-
-Trained train_by(const TestCase& test, const plan::Plan& plan) {
-  Trained outcome;
-  comm::run_as_threads(plan.ranks(), [&](comm::Transport& transport) {
-    Model model = test.make_model();
-    comm::Communicator communicator(transport, {});
-    std::vector<double> losses;
-    Losses observer(losses);
-    const TrainJob job{.model = model,
-                       .train_data = *test.data,
-                       .held_out = test.held_out.get(),
-                       .communicator = communicator,
-                       .plan = plan};
-    const TrainResult result = train(job, test.options, observer);
-    if (transport.rank() != 0) return;
-    outcome.losses = losses;
-    outcome.result = result;
-    for (const torch::Tensor& tensor : model.training.state)
-      outcome.state.push_back(tensor.detach().clone());
-  });
-  return outcome;
-}
-
-// One process with the same micro-batches: those of all replicas.
-Trained train_alone(const TestCase& test, const Layout& layout) {
-  return train_by(
-      test,
-      plan::data_parallel_plan(plan::infer_batch_sizes(
-          {.global = test.batch, .accumulation = layout.micro_batches * layout.replicas}, 1)));
-}
-
-void expect_equal(const Trained& got, const Trained& expected, double tolerance) {
-  ASSERT_EQ(got.losses.size(), expected.losses.size());
-  for (size_t step = 0; step < got.losses.size(); ++step)
-    EXPECT_NEAR(got.losses[step] / expected.losses[step], 1, std::max(tolerance, 1e-7))
-        << "step " << step;
-  ASSERT_EQ(got.state.size(), expected.state.size());
-  for (size_t i = 0; i < got.state.size(); ++i) {
-    const torch::Tensor a = got.state[i].to(torch::kFloat64),
-                        b = expected.state[i].to(torch::kFloat64);
-    ASSERT_EQ(a.sizes(), b.sizes()) << i;
-    if (a.numel() == 0) continue;
-    EXPECT_LE((a - b).abs().max().item<double>(), tolerance * b.abs().max().item<double>())
-        << "tensor " << i;
-  }
-}
 
 class Pipelines : public testing::TestWithParam<std::string> {};
 
@@ -189,22 +78,6 @@ TEST(Pipelines, WithUnequalReplicasEqualOneProcess) {
   Layout layout{.stages = 3, .replicas = 1, .micro_batches = 2, .replicas_of = {1, 2, 3}};
   const Trained expected = train_alone(test, layout);
   expect_equal(train_by(test, plan_for(test, layout)), expected, 2e-6);
-}
-
-// Also where the update needs norms of whole parameters.
-TEST(Pipelines, LeaveTheSameBitsWithTheStateOfTheOptimizerDivided) {
-  TestCase test = test_case("lenet");
-  for (const auto kind : {optim::OptimizerKind::adamw, optim::OptimizerKind::lamb}) {
-    test.options.update.optimizer = {.kind = kind, .weight_decay = 0.01};
-    Layout layout{.stages = 2, .replicas = 2, .micro_batches = 2};
-    const Trained whole = train_by(test, plan_for(test, layout));
-    layout.sharded = true;
-    const Trained divided = train_by(test, plan_for(test, layout));
-    expect_equal(divided, whole, 0);
-    const auto state = [](const Trained& trained) { return trained.result.memory[0].optimizer; };
-    EXPECT_GT(state(whole), 0);
-    EXPECT_NEAR(static_cast<double>(state(divided)) / static_cast<double>(state(whole)), 0.5, 0.01);
-  }
 }
 
 TEST(Pipelines, EvaluateAsOneProcess) {

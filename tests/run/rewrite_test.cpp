@@ -30,8 +30,9 @@ torch::Tensor first_values(const program::State& state, torch::Tensor tensor) {
 }
 
 Results run(const Program& program, bool winograd, bool autocast = false) {
-  std::vector<torch::Tensor> state = make_state(program), inputs;
-  for (size_t i = 0; i < state.size(); ++i) state[i] = first_values(program.state[i], state[i]);
+  std::vector<torch::Tensor> state, inputs;
+  for (size_t i = 0; i < program.state.size(); ++i)
+    state.push_back(first_values(program.state[i], make_state(program, i)));
   constexpr int64_t kSamples = 3;
   const auto symbols = with_batch(program, kSamples);
   const Executor executor(program, whole(program));

@@ -9,8 +9,9 @@
 #include "data/pack/verify.h"
 #include "data/source/open_source.h"
 #include "data/source/synth_source.h"
-#include "data/source_images.h"
+#include "data/stored_data.h"
 #include "tests/data/expect_error.h"
+#include "tests/data/field_values.h"
 #include "tests/s3/s3_server.h"
 
 namespace renkei::data {
@@ -67,13 +68,12 @@ TEST_F(S3EpochTest, AnInterruptedPackIsContinued) {
 TEST_F(S3EpochTest, AServerThatIsKilledAndRestartedCostsNoSample) {
   const auto drawn = make_synth_source({.images = 400, .width = 24, .height = 16});
   pack({{"train", *drawn}}, to_s3());
-  const SourceImages remote(open(), {.transform = kSmall, .seed = 5});
-  const SourceImages local(make_synth_source({.images = 400, .width = 24, .height = 16}),
-                           {.transform = kSmall, .seed = 5});
+  const StoredData remote(open(), {.transform = kSmall, .seed = 5});
+  const StoredData local(make_synth_source({.images = 400, .width = 24, .height = 16}),
+                         {.transform = kSmall, .seed = 5});
   const Sampler sampler({.count = 400, .global_batch = 16, .seed = 3});
   Loader loader(remote, sampler,
                 {.threads = 2, .memory_bytes = 1100 << 10, .cache = false, .epochs = 2});
-  std::vector<float> expected(static_cast<size_t>(local.sample_size()));
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
     std::thread restart;
     std::vector<int> times(400);
@@ -89,11 +89,12 @@ TEST_F(S3EpochTest, AServerThatIsKilledAndRestartedCostsNoSample) {
       for (int64_t i = 0; i < batch->samples; ++i) {
         const int64_t sample = sampler.sample(epoch, sampler.slice(step, 0).begin + i);
         ++times[static_cast<size_t>(sample)];
-        local.read_augmented(sample, epoch, expected);
+        const std::vector<float> expected = input_of(local, sample, epoch);
         const auto place = static_cast<size_t>(i);
         ASSERT_TRUE(std::ranges::equal(
-            batch->inputs.subspan(place * expected.size(), expected.size()), expected));
-        ASSERT_EQ(batch->labels[place], local.label(sample));
+            batch->fields[0].as<float>().subspan(place * expected.size(), expected.size()),
+            expected));
+        ASSERT_EQ(batch->fields[1].as<int64_t>()[place], label_of(local, sample));
       }
     }
     restart.join();
@@ -107,7 +108,7 @@ TEST_F(S3EpochTest, AnOutageIsNoBadSample) {
   pack({{"train", *drawn}}, to_s3());
   S3Options options = server_.options();
   options.patience_seconds = 0.5;
-  const SourceImages images(
+  const StoredData images(
       open_source(open_storage("s3://data", {.s3 = options}), {.path = "s3://data/set"}),
       {.transform = kSmall});
   server_.kill();

@@ -75,7 +75,7 @@ TEST(Schedule, GivesEachRankTheListOfItsGroup) {
   plan.stage_list = {{.ops = {"a"}, .ranks = {0, 1}, .loads = true}, {.ops = {"b"}, .ranks = {2}}};
   EXPECT_EQ(make_schedule(plan, 0), make_schedule(plan, 1));
   const TaskList last = make_schedule(plan, 2);
-  EXPECT_EQ(last.front(), (Task{TaskKind::receive, 0, 1, 0}));  // it loads nothing
+  EXPECT_EQ(last.front(), (Task{TaskKind::expect, 0, 1, 0}));  // it loads nothing
   EXPECT_EQ(thrown_error([&] { make_schedule(plan, 3); }).code, ErrorCode::usage);
 }
 

@@ -38,9 +38,15 @@ TEST(Validate, FindsAMessageThatNobodyReceives) {
 
 TEST(Validate, FindsMessagesInAnotherOrder) {
   Schedule schedule = make_schedule(kShape);
-  std::swap(*find(schedule[1], {TaskKind::receive, 0, 1, 0}),
-            *find(schedule[1], {TaskKind::receive, 1, 1, 0}));
+  for (const TaskKind kind : {TaskKind::expect, TaskKind::receive})
+    std::swap(*find(schedule[1], {kind, 0, 1, 0}), *find(schedule[1], {kind, 1, 1, 0}));
   expect_problem(schedule, "gets micro-batch 0 instead");
+}
+
+TEST(Validate, FindsAMessageThatWasNotExpected) {
+  Schedule schedule = make_schedule(kShape);
+  schedule[1].erase(find(schedule[1], {TaskKind::expect, 1, 1, 0}));
+  expect_problem(schedule, "is received, though another was expected");
 }
 
 TEST(Validate, FindsWorkThatIsLeftOutOrDoneTwice) {

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "data/image/png.h"
-#include "data/source/npy.h"
 
 namespace renkei::data {
 namespace {
@@ -19,9 +18,7 @@ RawImage parse_raw(std::string_view bytes, std::string_view name) {
   const NpyHeader header = parse_npy_header(bytes, name);
   const auto& shape = header.shape;
   const bool flat = shape.size() == 2;
-  const bool image = flat || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3));
-  if (header.type != kByteElement || !image || shape[0] < 1 || shape[1] < 1 ||
-      shape[0] > kMaxPixels / shape[1])
+  if (!is_raw_image(header))
     throw Error(ErrorCode::data, fmt::format("{} is an array, but not of an image", name),
                 "an image is height x width x 3 bytes");
   return {.extent = {static_cast<int>(shape[1]), static_cast<int>(shape[0])},
@@ -35,6 +32,13 @@ Error unknown(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_raw_image(const NpyHeader& header) {
+  const auto& shape = header.shape;
+  const bool pixels = shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3));
+  return header.type == kByteElement && pixels && shape[0] >= 1 && shape[1] >= 1 &&
+         shape[0] <= kMaxPixels / shape[1];
+}
 
 ImageExtent read_image_extent(std::string_view bytes, std::string_view name) {
   if (looks_like_jpeg(bytes)) return read_jpeg_header(bytes, name).extent;

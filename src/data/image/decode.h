@@ -4,6 +4,7 @@
 
 #include "data/image/image.h"
 #include "data/image/jpeg.h"
+#include "data/source/npy.h"
 
 namespace renkei::data {
 
@@ -15,6 +16,9 @@ ImageExtent read_image_extent(std::string_view bytes, std::string_view name);
 Corner decode_image_region(std::string_view bytes, std::string_view name, const Region& region,
                            int denominator, Image& image);
 bool decodes_in_part(std::string_view bytes);
+
+// Whether an array is an image in this sense.
+bool is_raw_image(const NpyHeader& header);
 
 // Raw bytes of grey (1 channel) or RGB pixels to RGB.
 void copy_pixels(std::string_view pixels, ImageExtent extent, int channels, Image& image);

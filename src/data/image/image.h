@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +35,12 @@ struct Region {
 
 // More pixels than this are taken for damage: a header of a few bytes may claim any number.
 constexpr int64_t kMaxPixels = int64_t{1} << 28;
+
+// What networks get of a byte: (byte / 255 - mean) / deviation, for each channel.
+struct Normalisation {
+  std::array<float, 3> mean = {0.5f, 0.5f, 0.5f};
+  std::array<float, 3> deviation = {0.25f, 0.25f, 0.25f};
+};
 
 Image resize(const Image& image, int width, int height);
 

@@ -17,7 +17,7 @@ float grey_of(const float* pixel, size_t area) {
 
 // On numbers from 0 to 1, in place, followed by the normalisation. As in torchvision each step ends
 // within 0 … 1 and contrast is relative to the mean grey; their order is fixed.
-void jitter_and_normalise(const Jitter& jitter, const TransformOptions& options,
+void jitter_and_normalise(const Jitter& jitter, const Normalisation& normalisation,
                           std::span<float> output) {
   const size_t area = output.size() / 3;
   const auto limit = [](float value) { return std::clamp(value, 0.0f, 1.0f); };
@@ -34,7 +34,7 @@ void jitter_and_normalise(const Jitter& jitter, const TransformOptions& options,
     const float grey = grey_of(&output[i], area) * (1 - jitter.saturation);
     for (size_t c = 0; c < 3; ++c) {
       const float value = limit(output[c * area + i] * jitter.saturation + grey);
-      output[c * area + i] = (value - options.mean[c]) / options.deviation[c];
+      output[c * area + i] = (value - normalisation.mean[c]) / normalisation.deviation[c];
     }
   }
 }
@@ -65,11 +65,12 @@ void finish(const Choice& choice, const TransformOptions& options, Window window
                     .flip = choice.flip};
   for (size_t c = 0; c < 3; ++c) {
     const bool later = options.jitter > 0;
-    task.scale[c] = 1.0f / 255 / (later ? 1 : options.deviation[c]);
-    task.bias[c] = later ? 0 : -options.mean[c] / options.deviation[c];
+    const Normalisation& normalisation = options.normalisation;
+    task.scale[c] = 1.0f / 255 / (later ? 1 : normalisation.deviation[c]);
+    task.bias[c] = later ? 0 : -normalisation.mean[c] / normalisation.deviation[c];
   }
   resample(task, scratch.resample, output);
-  if (options.jitter > 0) jitter_and_normalise(choice.jitter, options, output);
+  if (options.jitter > 0) jitter_and_normalise(choice.jitter, options.normalisation, output);
 }
 
 }  // namespace

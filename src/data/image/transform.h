@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <span>
 #include <string_view>
 
@@ -18,9 +17,7 @@ struct TransformOptions {
   bool flip = false;  // one image in two, left and right
   // How far brightness, contrast and saturation may be off: 0.4 multiplies each by 0.6 … 1.4.
   float jitter = 0;
-  // A number is (byte / 255 - mean) / deviation.
-  std::array<float, 3> mean = {0.5f, 0.5f, 0.5f};
-  std::array<float, 3> deviation = {0.25f, 0.25f, 0.25f};
+  Normalisation normalisation = {};
 };
 
 // Memory that one thread uses again and again.

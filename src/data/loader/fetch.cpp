@@ -10,10 +10,10 @@ constexpr int64_t kGapBytes = 64 << 10;
 constexpr int64_t kMostBytes = 8 << 20;
 
 void keep(const Source& source, SampleCache& cache, FetchTask& task, std::string stored) {
-  const std::string_view content = source.unwrap(task.sample, stored);
+  const std::string_view content = source.unwrap(task.sample, task.record, stored);
   if (content.size() != stored.size()) stored = std::string(content);
   task.result.bytes = std::make_shared<const std::string>(std::move(stored));
-  cache.offer(task.sample, task.result.bytes);
+  cache.offer(cache_key(source, task.sample, task.record), task.result.bytes);
 }
 
 // Storage that did not answer, or refused, will do so again: unlike a bad sample, this is not worth
@@ -32,8 +32,9 @@ bool is_outage(const std::exception_ptr& error) {
 void read_alone(const Source& source, SampleCache& cache, FetchTask& task) {
   try {
     if (task.where.file < 0) {
-      task.result.bytes = std::make_shared<const std::string>(source.read(task.sample).bytes);
-      cache.offer(task.sample, task.result.bytes);
+      task.result.bytes =
+          std::make_shared<const std::string>(source.read(task.sample, task.record));
+      cache.offer(cache_key(source, task.sample, task.record), task.result.bytes);
     } else {
       keep(source, cache, task,
            source.file(task.where.file)->read(task.where.offset, task.where.length));
@@ -78,7 +79,7 @@ void fetch(const Source& source, SampleCache& cache, std::span<FetchTask> tasks,
   std::vector<Location> places;
   for (FetchTask& task : tasks) {
     try {
-      task.result.bytes = cache.find(task.sample);
+      task.result.bytes = cache.find(cache_key(source, task.sample, task.record));
     } catch (...) {  // a peer that does not answer
       task.result.error = std::current_exception();
       done(task);

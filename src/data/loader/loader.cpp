@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "base/clock.h"
@@ -30,10 +31,7 @@ struct Step {
   auto operator<=>(const Step&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-struct Buffer {
-  std::vector<float> inputs, targets;
-  std::vector<int64_t> labels;
-};
+using Buffer = std::vector<std::vector<std::byte>>;  // for each field
 
 struct Batch {
   LoadedBatch view;
@@ -47,9 +45,11 @@ struct Item {
   Step step;
   int64_t position = 0;  // in the epoch
   int64_t place = 0;     // in the batch
-  FetchTask task;
-  bool ready = false;
-  int64_t charged = 0;  // bytes it takes of the read-ahead
+  int64_t sample = 0;
+  std::vector<FetchTask> tasks;  // its records
+  size_t unread = 0;             // of these
+  std::exception_ptr error;      // before any could be read
+  int64_t charged = 0;           // bytes it takes of the read-ahead
   int generation = 0;
 };
 
@@ -60,11 +60,38 @@ struct Budget {
   int64_t cache_bytes = 0;
 };
 
-Budget divide_memory(const Dataset& dataset, const Sampler& sampler, const LoaderOptions& options) {
+void check_fields(const Dataset& dataset, std::span<const size_t> fields) {
+  for (const size_t field : fields)
+    if (field >= dataset.fields().size())
+      throw Error(ErrorCode::bug,
+                  fmt::format("a loader of field {} of {}", field, dataset.fields().size()));
+}
+
+std::vector<size_t> chosen_fields(const Dataset& dataset, const LoaderOptions& options) {
+  std::vector<size_t> fields = options.fields.value_or(std::vector<size_t>());
+  if (!options.fields) {
+    fields.resize(dataset.fields().size());
+    std::iota(fields.begin(), fields.end(), size_t{0});
+  }
+  check_fields(dataset, fields);
+  return fields;
+}
+
+// These, and those that are only looked at to find bad samples.
+std::vector<size_t> fields_to_read(const Dataset& dataset, std::vector<size_t> fields,
+                                   const LoaderOptions& options) {
+  check_fields(dataset, options.fields_elsewhere);
+  if (options.bad_samples == BadSamples::skip)
+    for (const size_t field : options.fields_elsewhere)
+      if (std::ranges::count(fields, field) == 0) fields.push_back(field);
+  return fields;
+}
+
+Budget divide_memory(const Dataset& dataset, std::span<const size_t> fields, bool uses_storage,
+                     const Sampler& sampler, const LoaderOptions& options) {
   const int64_t samples = sampler.largest_slice();
   Budget budget;
-  budget.batch_bytes = samples * (dataset.sample_size() * 4 +
-                                  (dataset.classes() > 0 ? 8 : dataset.target_size() * 4));
+  for (const size_t field : fields) budget.batch_bytes += samples * dataset.fields()[field].bytes();
   budget.batch_bytes = std::max<int64_t>(budget.batch_bytes, 1);
   const int64_t least = 2 * budget.batch_bytes + (int64_t{1} << 20);
   if (options.memory_bytes < least)
@@ -74,19 +101,31 @@ Budget divide_memory(const Dataset& dataset, const Sampler& sampler, const Loade
                 "raise data.memory, or choose a smaller batch");
   budget.batches = std::clamp<int64_t>(options.memory_bytes / 2 / budget.batch_bytes, 2, 4);
   const int64_t rest = options.memory_bytes - budget.batches * budget.batch_bytes;
-  if (!dataset.source()) return budget;
+  if (!uses_storage) return budget;
   budget.read_ahead_bytes = options.cache ? std::min(rest / 2, kMostReadAhead) : rest;
   budget.cache_bytes = options.cache ? rest - budget.read_ahead_bytes : 0;
   return budget;
 }
 
-std::unique_ptr<DiskCache> make_disk_cache(const Dataset& dataset, const LoaderOptions& options) {
-  if (!dataset.source() || options.disk_cache_bytes <= 0) return nullptr;
-  return std::make_unique<DiskCache>(dataset.count(), options.cache_directory,
+// Of all samples; in memory there are none.
+int64_t record_count(const Dataset& dataset) {
+  return dataset.source() ? dataset.count() * dataset.source()->records() : 0;
+}
+
+std::unique_ptr<DiskCache> make_disk_cache(const Dataset& dataset, bool uses_storage,
+                                           const LoaderOptions& options) {
+  if (!uses_storage || options.disk_cache_bytes <= 0) return nullptr;
+  return std::make_unique<DiskCache>(record_count(dataset), options.cache_directory,
                                      options.disk_cache_bytes);
 }
 
 }  // namespace
+
+void LoadedField::check_width(size_t bytes_of_number) const {
+  if (static_cast<int64_t>(bytes_of_number) != bytes_of(field->dtype))
+    throw Error(ErrorCode::bug, fmt::format("the field '{}' of {} was taken as numbers of {} bytes",
+                                            field->name, name_of(field->dtype), bytes_of_number));
+}
 
 int64_t replacement_for(uint64_t seed, int64_t epoch, int64_t position, int attempt,
                         int64_t count) {
@@ -105,8 +144,13 @@ struct Loader::State {
       : dataset(the_dataset),
         sampler(the_sampler),
         options(the_options),
-        budget(divide_memory(dataset, sampler, options)),
-        cache(dataset.count(), budget.cache_bytes, make_disk_cache(dataset, options),
+        fields(chosen_fields(dataset, options)),
+        read_fields(fields_to_read(dataset, fields, options)),
+        records(dataset.records_of(read_fields)),
+        uses_storage(dataset.source() && (options.peers || !records.empty())),
+        budget(divide_memory(dataset, fields, uses_storage, sampler, options)),
+        cache(record_count(dataset), budget.cache_bytes,
+              make_disk_cache(dataset, uses_storage, options),
               dataset.source() ? options.peers : nullptr) {
     for (int64_t i = 0; i < budget.batches; ++i) free_buffers.push_back(std::make_unique<Buffer>());
   }
@@ -125,7 +169,7 @@ struct Loader::State {
   void extend() {
     const auto most = static_cast<size_t>(std::max<int64_t>(8 * sampler.largest_slice(), 256));
     while (!at_end() && items.size() < most &&
-           (items.empty() || !source() || charged < budget.read_ahead_bytes)) {
+           (items.empty() || records.empty() || charged < budget.read_ahead_bytes)) {
       const Slice slice = sampler.slice(next.step, options.rank);
       if (next_place >= slice.size()) {
         advance();
@@ -142,21 +186,23 @@ struct Loader::State {
     item->position = slice.begin + next_place;
     item->place = next_place;
     item->generation = generation;
-    item->task.sample = sampler.sample(next.epoch, item->position);
-    if (!source()) {
-      item->ready = true;
-      return item;
-    }
+    item->sample = sampler.sample(next.epoch, item->position);
     try {
-      item->task.where = source()->locate(item->task.sample);
-      item->charged = item->task.where.length;
-      charged += item->charged;
-      to_read.push_back(item);
-      changed_for_readers.notify_one();
+      for (const int64_t record : records) {
+        const Location where = source()->locate(item->sample, record);
+        item->tasks.push_back({.sample = item->sample, .record = record, .where = where});
+        item->charged += where.length;
+      }
     } catch (...) {
-      item->task.result.error = std::current_exception();
-      item->ready = true;
+      item->error = std::current_exception();
+      item->tasks.clear();
+      item->charged = 0;
     }
+    if (item->tasks.empty()) return item;
+    item->unread = item->tasks.size();
+    charged += item->charged;
+    to_read.push_back(item);
+    changed_for_readers.notify_one();
     return item;
   }
 
@@ -184,12 +230,14 @@ struct Loader::State {
   void prepare(Batch& batch, Step step) const {
     const int64_t samples = sampler.slice(step.step, options.rank).size();
     batch.left = samples;
-    Buffer& buffer = *batch.buffer;
-    buffer.inputs.resize(static_cast<size_t>(samples * dataset.sample_size()));
-    const bool labels = dataset.classes() > 0;
-    buffer.labels.resize(static_cast<size_t>(labels ? samples : 0));
-    buffer.targets.resize(static_cast<size_t>(labels ? 0 : samples * dataset.target_size()));
-    batch.view = {step.epoch, step.step, samples, buffer.inputs, buffer.labels, buffer.targets};
+    batch.view = {step.epoch, step.step, samples};
+    batch.buffer->resize(fields.size());
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const Field& field = dataset.fields()[fields[i]];
+      std::vector<std::byte>& bytes = (*batch.buffer)[i];
+      bytes.resize(static_cast<size_t>(samples * field.bytes()));
+      batch.view.fields.push_back({.field = &field, .bytes = bytes});
+    }
   }
 
   // The first sample that is there, of the first batches that have memory. Batches get their memory
@@ -200,7 +248,7 @@ struct Loader::State {
     for (size_t i = 0; i < end; ++i) {
       batch = batch_of(*items[i]);
       if (!batch) return nullptr;
-      if (!items[i]->ready) continue;
+      if (items[i]->unread > 0) continue;
       auto item = items[i];
       items.erase(items.begin() + static_cast<std::ptrdiff_t>(i));
       return item;
@@ -224,14 +272,19 @@ struct Loader::State {
       to_read.erase(to_read.begin(), to_read.begin() + static_cast<std::ptrdiff_t>(count));
       lock.unlock();
       std::vector<FetchTask> tasks;
-      for (const auto& item : mine) tasks.push_back(item->task);
+      std::vector<std::pair<Item*, size_t>> owners;  // of the tasks
+      for (const auto& item : mine)
+        for (size_t i = 0; i < item->tasks.size(); ++i) {
+          tasks.push_back(item->tasks[i]);
+          owners.emplace_back(item.get(), i);
+        }
       fetch(*source(), cache, tasks, [&](FetchTask& task) {
         {
           const std::lock_guard guard(mutex);
-          Item& item = *mine[static_cast<size_t>(&task - tasks.data())];
-          item.task.result = std::move(task.result);
-          item.ready = true;
-          if (item.task.result.from_cache) ++statistics.cache_hits;
+          const auto [item, which] = owners[static_cast<size_t>(&task - tasks.data())];
+          item->tasks[which].result = std::move(task.result);
+          if (item->tasks[which].result.from_cache) ++statistics.cache_hits;
+          if (--item->unread > 0) return;
         }
         changed_for_decoders.notify_one();
       });
@@ -258,9 +311,11 @@ struct Loader::State {
       } catch (...) {
         error = std::current_exception();
       }
-      const int64_t bytes =
-          item->task.result.bytes ? static_cast<int64_t>(item->task.result.bytes->size()) : 0;
-      item->task.result.bytes.reset();
+      int64_t bytes = 0;
+      for (FetchTask& task : item->tasks) {
+        if (task.result.bytes) bytes += static_cast<int64_t>(task.result.bytes->size());
+        task.result.bytes.reset();
+      }
       const std::lock_guard lock(mutex);
       if (item->generation != generation) continue;
       statistics.bytes += bytes;
@@ -272,13 +327,13 @@ struct Loader::State {
   }
 
   void fill(const Item& item, Batch& batch) {
-    int64_t sample = item.task.sample;
+    int64_t sample = item.sample;
     for (int attempt = 0;; ++attempt) {
       try {
         if (attempt == 0)
-          fill_with(sample, item, batch, &item.task.result);
+          fill_with_fetched(item, batch);
         else
-          fill_with(sample, item, batch, nullptr);
+          dataset.read(sample, item.step.epoch, places_of(item, batch));
         return;
       } catch (const Error& error) {
         if (error.code != ErrorCode::data || options.bad_samples == BadSamples::stop) throw;
@@ -294,21 +349,33 @@ struct Loader::State {
     }
   }
 
-  void fill_with(int64_t sample, const Item& item, Batch& batch, const Fetched* fetched) const {
-    const auto size = static_cast<size_t>(dataset.sample_size());
-    const auto place = static_cast<size_t>(item.place);
-    const std::span<float> input(batch.buffer->inputs.data() + place * size, size);
-    if (fetched && fetched->error) std::rethrow_exception(fetched->error);
-    if (fetched && fetched->bytes)
-      dataset.decode(sample, item.step.epoch, *fetched->bytes, input);
-    else
-      dataset.read_augmented(sample, item.step.epoch, input);
-    if (dataset.classes() > 0) {
-      batch.buffer->labels[place] = dataset.label(sample);
-    } else {
-      const auto width = static_cast<size_t>(dataset.target_size());
-      dataset.read_target(sample, {batch.buffer->targets.data() + place * width, width});
+  // Where the fields of a sample go: into the batch, or nowhere.
+  std::vector<FieldSpan> places_of(const Item& item, Batch& batch) const {
+    static thread_local Buffer nowhere;
+    nowhere.resize(read_fields.size());
+    std::vector<FieldSpan> into(read_fields.size());
+    for (size_t i = 0; i < read_fields.size(); ++i) {
+      const auto size = static_cast<size_t>(dataset.fields()[read_fields[i]].bytes());
+      const bool delivered = i < fields.size();
+      if (!delivered) nowhere[i].resize(size);
+      const size_t begin = delivered ? static_cast<size_t>(item.place) * size : 0;
+      into[i] = {
+          .field = read_fields[i],
+          .bytes = std::span(delivered ? (*batch.buffer)[i] : nowhere[i]).subspan(begin, size)};
     }
+    return into;
+  }
+
+  void fill_with_fetched(const Item& item, Batch& batch) const {
+    if (item.error) std::rethrow_exception(item.error);
+    const std::vector<FieldSpan> into = places_of(item, batch);
+    if (!source()) return dataset.read(item.sample, item.step.epoch, into);
+    std::vector<Record> fetched;
+    for (const FetchTask& task : item.tasks) {
+      if (task.result.error) std::rethrow_exception(task.result.error);
+      fetched.push_back({.number = task.record, .bytes = *task.result.bytes});
+    }
+    dataset.decode(item.sample, item.step.epoch, fetched, into);
   }
 
   const Source* source() const { return dataset.source(); }
@@ -316,6 +383,10 @@ struct Loader::State {
   const Dataset& dataset;
   const Sampler sampler;
   const LoaderOptions options;
+  const std::vector<size_t> fields;       // of the data set, that are delivered,
+  const std::vector<size_t> read_fields;  // and then those that are only looked at
+  const std::vector<int64_t> records;     // of each sample, that all these need
+  const bool uses_storage;                // or keeps what other ranks read from it
   const Budget budget;
   SampleCache cache;
 
@@ -343,12 +414,20 @@ Loader::Loader(const Dataset& dataset, const Sampler& sampler, const LoaderOptio
     throw Error(ErrorCode::usage, "a loader without threads", "choose at least 1");
   for (int i = 0; i < options.threads; ++i)
     state.threads.emplace_back([&state] { state.decode(); });
-  for (int i = 0; dataset.source() && i < options.readers; ++i)
+  for (int i = 0; !state.records.empty() && i < options.readers; ++i)
     state.threads.emplace_back([&state] { state.read(); });
   if (dataset.source() && options.peers) options.peers->serve(state.cache);
 }
 
 Loader::~Loader() {
+  // Before the threads end: one may be waiting for the answer of a peer.
+  if (state_->source() && state_->options.peers) state_->options.peers->abandon();
+  stop_threads();
+  // Batches give their memory back to the state, which must still be whole.
+  const auto batches = std::move(state_->batches);
+}
+
+void Loader::stop_threads() {
   {
     const std::lock_guard lock(state_->mutex);
     state_->stopping = true;
@@ -356,9 +435,11 @@ Loader::~Loader() {
   state_->changed_for_readers.notify_all();
   state_->changed_for_decoders.notify_all();
   state_->threads.clear();
-  if (state_->source() && state_->options.peers) state_->options.peers->stop();
-  // Batches give their memory back to the state, which must still be whole.
-  const auto batches = std::move(state_->batches);
+}
+
+void Loader::close() {
+  stop_threads();
+  if (state_->source() && state_->options.peers) state_->options.peers->close();
 }
 
 std::shared_ptr<const LoadedBatch> Loader::load(int64_t epoch, int64_t step) {

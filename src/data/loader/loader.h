@@ -8,14 +8,15 @@
 //                                          ▼
 //                                    batches, two or more  ──►  load()
 //
-// What comes out depends on (seed, epoch, step) only, never on threads, ranks or a restart: load()
-// may begin anywhere. Memory is bounded by one setting, which covers batches, bytes that were read
-// ahead and the cache.
+// Of each sample only those fields are read and decoded that were asked for. What comes out depends
+// on (seed, epoch, step) only, never on threads, ranks or a restart: load() may begin anywhere.
+// Memory is bounded by one setting, which covers batches, bytes that were read ahead and the cache.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,31 +35,49 @@ struct LoaderOptions {
   int threads = 1;  // that decode
   int readers = 4;  // that wait for storage
   int64_t memory_bytes = int64_t{1} << 30;
-  bool cache = true;                          // keep samples in what memory is left
-  int64_t disk_cache_bytes = 0;               // and, beyond that, on a local disk
-  std::string cache_directory = {};           // empty: $TMPDIR or /tmp
-  BadSamples bad_samples = BadSamples::stop;  // skip: another sample takes the place
-  uint64_t seed = 1;                          // which one
-  double timeout_seconds = 300;               // for one batch; storage may hang
-  int64_t epochs = 0;                         // nothing is read ahead beyond; 0: without end
-  int64_t run = 1;                            // for the sampler: neighbours that stay together
-  bool share_cache = false;                   // ranks keep samples for each other,
-  PeerCache* peers = nullptr;                 // by way of this
+  bool cache = true;                               // keep samples in what memory is left
+  int64_t disk_cache_bytes = 0;                    // and, beyond that, on a local disk
+  std::string cache_directory = {};                // empty: $TMPDIR or /tmp
+  BadSamples bad_samples = BadSamples::stop;       // skip: another sample takes the place
+  uint64_t seed = 1;                               // which one
+  double timeout_seconds = 300;                    // for one batch; storage may hang
+  int64_t epochs = 0;                              // nothing is read ahead beyond; 0: without end
+  int64_t run = 1;                                 // for the sampler: neighbours that stay together
+  bool share_cache = false;                        // ranks keep samples for each other,
+  PeerCache* peers = nullptr;                      // by way of this
+  std::optional<std::vector<size_t>> fields = {};  // of the data set; all, unless given
+  // Fields that other ranks load of the same samples. With bad_samples = skip they are read here as
+  // well: where one rank takes another sample, all have to.
+  std::vector<size_t> fields_elsewhere = {};
+};
+
+// One field of all samples of a batch, one after the other.
+struct LoadedField {
+  const Field* field = nullptr;
+  std::span<const std::byte> bytes;
+
+  // As numbers of its type.
+  template <typename T>
+  std::span<const T> as() const {
+    check_width(sizeof(T));
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+
+ private:
+  void check_width(size_t bytes_of_number) const;
 };
 
 struct LoadedBatch {
   int64_t epoch = 0;
   int64_t step = 0;
   int64_t samples = 0;
-  std::span<const float> inputs;    // samples × sample size
-  std::span<const int64_t> labels;  // with classes
-  std::span<const float> targets;   // without: samples × target size
+  std::vector<LoadedField> fields = {};  // those asked for, in that order
 };
 
 struct LoaderStatistics {
-  int64_t samples = 0;  // delivered
-  int64_t bytes = 0;    // of them, as stored
-  int64_t cache_hits = 0;
+  int64_t samples = 0;                         // delivered
+  int64_t bytes = 0;                           // of them, as stored
+  int64_t cache_hits = 0;                      // of records
   double wait_seconds = 0;                     // that load() spent waiting
   std::map<int64_t, std::string> bad_samples;  // those skipped, with the reason
 };
@@ -68,7 +87,10 @@ class Loader {
   // The data set must outlive the loader, and the loader the batches. A usage Error says how much
   // memory two batches need when that is more than allowed.
   Loader(const Dataset& dataset, const Sampler& sampler, const LoaderOptions& options);
+  // Communicates with nobody: what peers want of this rank afterwards, they do not get.
   ~Loader();
+  // At an orderly end of all ranks that share their caches: goes on serving until none needs any.
+  void close();
   Loader(const Loader&) = delete;
 
   // Waits for a batch. Asked for in order, batches are ready; any other one may be asked for, and
@@ -81,6 +103,7 @@ class Loader {
 
  private:
   struct State;
+  void stop_threads();
   std::unique_ptr<State> state_;
 };
 

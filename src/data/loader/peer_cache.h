@@ -22,8 +22,11 @@ class PeerCache {
 
   // From now on, the others get their samples from this cache.
   virtual void serve(SampleCache& cache) = 0;
-  // Waits until no rank needs any: all come here. Does not throw.
-  virtual void stop() = 0;
+  // At an orderly end, while the cache is still there: waits until no rank needs any, all come
+  // here. Does not throw.
+  virtual void close() = 0;
+  // At any other end: stops serving, without a word to the others. Who asks gets an Error.
+  virtual void abandon() = 0;
 };
 
 }  // namespace renkei::data

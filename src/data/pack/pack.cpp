@@ -20,11 +20,18 @@ struct Shard {
   int64_t begin, end;  // samples
 };
 
+// The one that is stored in shards; the index has room for one, and the label.
+const StoredField& packed_field(const Source& source) {
+  if (const StoredField* input = find_field(source, kInput)) return *input;
+  throw Error(ErrorCode::usage, fmt::format("{} has no field 'input'", source.file_name(0)),
+              "say which array it is: --set data.input=NAME");
+}
+
 std::vector<Shard> plan_shards(const PackInput& input, const PackOptions& options) {
   std::vector<Shard> shards;
   int64_t bytes = options.shard_bytes;  // so that the first sample opens a shard
   for (int64_t sample = 0; sample < input.source.count(); ++sample) {
-    const int64_t length = input.source.locate(sample).length;
+    const int64_t length = input.source.locate(sample, packed_field(input.source).record).length;
     if (bytes + length > options.shard_bytes) {
       const auto number = shards.size();
       shards.push_back({&input.source,
@@ -43,9 +50,10 @@ std::string describe_job(const std::vector<PackInput>& inputs, const PackOptions
   nlohmann::ordered_json parts = nlohmann::json::array();
   for (const PackInput& input : inputs) {
     Checksum lengths;
+    const int64_t record = packed_field(input.source).record;
     for (int64_t sample = 0; sample < input.source.count(); ++sample)
-      lengths.add(
-          fmt::format("{} {},", input.source.locate(sample).length, input.source.label(sample)));
+      lengths.add(fmt::format("{} {},", input.source.locate(sample, record).length,
+                              input.source.label(sample)));
     parts.push_back({{"name", input.name},
                      {"format", input.source.format()},
                      {"samples", input.source.count()},
@@ -111,9 +119,14 @@ struct Content {
 
 // A sample as it will be stored.
 Content convert(const Source& source, int64_t sample, const PackOptions& options) {
-  std::string bytes = source.read(sample).bytes;
-  if (const auto layout = source.layout())
-    return {make_npy_header(layout->type, layout->shape) + bytes, "npy", {}};
+  const StoredField& field = packed_field(source);
+  const std::string record = source.read(sample, field.record);
+  std::string bytes;
+  if (const std::string_view content = source.content(sample, field, record, bytes);
+      content.data() != bytes.data())
+    bytes = std::string(content);
+  if (field.layout)
+    return {make_npy_header(field.layout->type, field.layout->shape) + bytes, "npy", {}};
   const std::string name = source.describe(sample);
   ImageExtent extent = read_image_extent(bytes, name);
   const bool raw = Random(0, RandomUse::shuffle, 0, static_cast<uint64_t>(sample)).uniform() <

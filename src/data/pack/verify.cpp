@@ -4,23 +4,26 @@
 #include <mutex>
 
 #include "data/image/decode.h"
-#include "data/source/npy.h"
 
 namespace renkei::data {
 namespace {
 
 void check(const Source& source, int64_t sample, bool decode) {
-  const std::string bytes = source.read(sample).bytes;
-  if (source.layout()) return;
+  std::vector<std::string> records;
+  for (int64_t record = 0; record < source.records(); ++record)
+    records.push_back(source.read(sample, record));
   const std::string name = source.describe(sample);
-  if (looks_like_npy(bytes)) {  // an image or any other array
-    parse_npy_header(bytes, name);
-    return;
+  std::string scratch;
+  for (const StoredField& field : source.fields()) {
+    if (field.is_label()) continue;
+    const std::string_view bytes =
+        source.content(sample, field, records[static_cast<size_t>(field.record)], scratch);
+    if (field.layout) continue;
+    const ImageExtent extent = read_image_extent(bytes, name);
+    if (!decode) continue;
+    Image image;
+    decode_image_region(bytes, name, {0, 0, extent.width, extent.height}, 1, image);
   }
-  const ImageExtent extent = read_image_extent(bytes, name);
-  if (!decode) return;
-  Image image;
-  decode_image_region(bytes, name, {0, 0, extent.width, extent.height}, 1, image);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/source/array_choice.h"
 #include "data/source/npy.h"
 #include "data/source/zip.h"
 
@@ -17,33 +18,54 @@ struct Array {
 
 class ArraySource : public Source {
  public:
-  ArraySource(std::string_view format, Array input, std::vector<int64_t> labels)
+  ArraySource(std::string_view format, ChosenArrays<Array> chosen)
       : format_(format),
-        input_(std::move(input)),
-        layout_{input_.type, {input_.shape.begin() + 1, input_.shape.end()}},
-        labels_(std::move(labels)) {}
+        count_(chosen.count),
+        fields_(std::move(chosen.fields)),
+        arrays_(std::move(chosen.arrays)) {
+    if (chosen.label) {
+      const Array& label = *chosen.label;
+      files_.push_back(label.file);
+      labels_ = labels_from(
+          label.type, label.file->read(label.offset, ArrayLayout{label.type, label.shape}.bytes()),
+          label.file->name());
+    }
+    for (const Array& array : arrays_) {
+      if (std::ranges::count(files_, array.file) == 0) files_.push_back(array.file);
+      file_of_.push_back(std::ranges::find(files_, array.file) - files_.begin());
+      lengths_.push_back(ArrayLayout{array.type, array.shape}.bytes() / count_);
+    }
+  }
 
   std::string_view format() const override { return format_; }
-  int64_t count() const override { return input_.shape[0]; }
-  int64_t files() const override { return 1; }
-  std::string file_name(int64_t) const override { return input_.file->name(); }
-  std::shared_ptr<const ByteFile> file(int64_t) const override { return input_.file; }
-  std::optional<ArrayLayout> layout() const override { return layout_; }
+  int64_t count() const override { return count_; }
+  const std::vector<StoredField>& fields() const override { return fields_; }
+  int64_t records() const override { return static_cast<int64_t>(arrays_.size()); }
+  int64_t files() const override { return static_cast<int64_t>(files_.size()); }
+  std::string file_name(int64_t file) const override { return this->file(file)->name(); }
+  std::shared_ptr<const ByteFile> file(int64_t file) const override {
+    return files_[static_cast<size_t>(file)];
+  }
 
   int64_t label(int64_t sample) const override {
     check_sample(sample);
     return labels_.empty() ? kNoLabel : labels_[static_cast<size_t>(sample)];
   }
-  Location locate(int64_t sample) const override {
+  Location locate(int64_t sample, int64_t record) const override {
     check_sample(sample);
-    return {
-        .file = 0, .offset = input_.offset + sample * layout_.bytes(), .length = layout_.bytes()};
+    const auto place = static_cast<size_t>(record);
+    return {.file = file_of_[place],
+            .offset = arrays_[place].offset + sample * lengths_[place],
+            .length = lengths_[place]};
   }
 
  private:
   std::string_view format_;
-  Array input_;
-  ArrayLayout layout_;
+  int64_t count_;
+  std::vector<StoredField> fields_;
+  std::vector<Array> arrays_;
+  std::vector<std::shared_ptr<const ByteFile>> files_;
+  std::vector<int64_t> file_of_, lengths_;  // of each array, and of a sample in it
   std::vector<int64_t> labels_;
 };
 
@@ -52,18 +74,19 @@ Array open_array(std::shared_ptr<const ByteFile> file, int64_t offset, int64_t l
   return {std::move(file), offset + header.data_offset, header.type, header.shape};
 }
 
-std::unique_ptr<Source> make_source(std::string_view format, Array input,
-                                    const std::optional<Array>& label) {
-  if (input.shape.empty() || input.shape[0] == 0)
-    throw Error(ErrorCode::data, fmt::format("{} has no samples", input.file->name()),
-                "the first axis of the array counts the samples");
-  std::vector<int64_t> labels;
-  if (label) {
-    const int64_t bytes = ArrayLayout{label->type, label->shape}.bytes();
-    labels = labels_from(label->type, label->shape, label->file->read(label->offset, bytes),
-                         input.shape[0], label->file->name());
-  }
-  return std::make_unique<ArraySource>(format, std::move(input), std::move(labels));
+Array open_array(const Storage& storage, const std::string& path) {
+  auto file = storage.open(path);
+  const int64_t size = file->size();
+  return open_array(std::move(file), 0, size);
+}
+
+Array open_member(const std::shared_ptr<const ByteFile>& file, const ZipMember& member) {
+  if (!member.deflated) return open_array(file, member.offset, member.size);
+  constexpr int64_t kHead = 4096;  // headers are shorter
+  auto unpacked = open_zip_member(file, member);
+  const NpyHeader header =
+      parse_npy_head(read_zip_head(*file, member, kHead), unpacked->name(), member.size);
+  return {std::move(unpacked), header.data_offset, header.type, header.shape};
 }
 
 // "dir/x_train.npy" -> "dir/y_train.npy", "images.npy" -> "labels.npy"; empty where there is none.
@@ -77,41 +100,32 @@ std::string label_file_of(const Storage& storage, const std::string& path) {
   return !other.empty() && storage.is_file(directory + other) ? directory + other : "";
 }
 
+std::string stem_of(std::string_view name) {
+  return std::string(name.substr(0, name.size() - std::string_view(".npy").size()));
+}
+
 }  // namespace
 
-std::vector<int64_t> labels_from(ElementType type, const std::vector<int64_t>& shape,
-                                 std::string_view bytes, int64_t count, std::string_view name) {
-  const bool one_each = shape.size() == 1 || (shape.size() == 2 && shape[1] == 1);
-  if (!one_each || shape[0] != count || type.kind == ElementKind::floating)
-    throw Error(
-        ErrorCode::data,
-        fmt::format("{}: the labels are not one whole number for each of {} samples", name, count),
-        "give them as an array of integers, of the length of the inputs");
-  std::vector<int64_t> labels(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t label = integer_at(type, bytes, i);
-    if (label < 0 || label > INT32_MAX)
-      throw Error(ErrorCode::data, fmt::format("{}: the label of sample {} is {}", name, i, label),
+std::vector<int64_t> labels_from(ElementType type, std::string_view bytes, std::string_view name) {
+  std::vector<int64_t> labels(bytes.size() / static_cast<size_t>(type.bytes));
+  for (size_t i = 0; i < labels.size(); ++i) {
+    labels[i] = integer_at(type, bytes, static_cast<int64_t>(i));
+    if (labels[i] < 0 || labels[i] > INT32_MAX)
+      throw Error(ErrorCode::data,
+                  fmt::format("{}: the label of sample {} is {}", name, i, labels[i]),
                   "number the classes from 0");
-    labels[static_cast<size_t>(i)] = label;
   }
   return labels;
 }
 
 std::unique_ptr<Source> open_npy_source(const Storage& storage, const ArraySourceOptions& options) {
   if (options.part == Part::held_out) return nullptr;
-  auto file = storage.open(options.path);
-  const int64_t size = file->size();
-  Array input = open_array(std::move(file), 0, size);
-  const std::string label_path =
-      options.label == "auto" ? label_file_of(storage, options.path) : options.label;
-  std::optional<Array> label;
-  if (!label_path.empty()) {
-    auto label_file = storage.open(label_path);
-    const int64_t label_size = label_file->size();
-    label = open_array(std::move(label_file), 0, label_size);
-  }
-  return make_source("npy", std::move(input), label);
+  const ArrayNames names{
+      options.path, options.label == "auto" ? label_file_of(storage, options.path) : options.label};
+  return std::make_unique<ArraySource>(
+      "npy", open_chosen_arrays(names, options.path, [&](const std::string& path) {
+        return open_array(storage, path);
+      }));
 }
 
 std::unique_ptr<Source> open_npz_source(const Storage& storage, const ArraySourceOptions& options) {
@@ -119,22 +133,27 @@ std::unique_ptr<Source> open_npz_source(const Storage& storage, const ArraySourc
   const std::vector<ZipMember> members = read_zip_directory(*file);
   std::vector<std::string> names;
   for (const ZipMember& member : members)
-    if (member.name.ends_with(".npy"))
-      names.push_back(member.name.substr(0, member.name.size() - 4));
-  const ArrayNames chosen =
+    if (member.name.ends_with(".npy")) names.push_back(stem_of(member.name));
+  const auto chosen =
       choose_arrays(names, options.path, options.part, options.input, options.label);
-  if (chosen.input.empty()) return nullptr;
-  const auto open = [&](const std::string& name) {
-    const auto member = std::ranges::find(members, name + ".npy", &ZipMember::name);
-    if (member->deflated) {
-      auto unpacked = unpack_zip_member(*file, *member);
-      return open_array(std::move(unpacked), 0, member->size);
-    }
-    return open_array(file, member->offset, member->size);
-  };
-  std::optional<Array> label;
-  if (!chosen.label.empty()) label = open(chosen.label);
-  return make_source("npz", open(chosen.input), label);
+  if (!chosen) return nullptr;
+  return std::make_unique<ArraySource>(
+      "npz", open_chosen_arrays(*chosen, options.path, [&](const std::string& name) {
+        return open_member(file, *std::ranges::find(members, name + ".npy", &ZipMember::name));
+      }));
+}
+
+std::unique_ptr<Source> open_npy_folder(const Storage& storage, const ArraySourceOptions& options) {
+  std::vector<std::string> names;
+  for (const StorageEntry& entry : storage.list(options.path))
+    if (!entry.directory && entry.name.ends_with(".npy")) names.push_back(stem_of(entry.name));
+  const auto chosen =
+      choose_arrays(names, options.path, options.part, options.input, options.label);
+  if (!chosen) return nullptr;
+  return std::make_unique<ArraySource>(
+      "npy folder", open_chosen_arrays(*chosen, options.path, [&](const std::string& name) {
+        return open_array(storage, join_path(options.path, name + ".npy"));
+      }));
 }
 
 }  // namespace renkei::data

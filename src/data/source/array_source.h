@@ -13,16 +13,17 @@ struct ArraySourceOptions {
   std::string label = "auto";
 };
 
-// One array whose first axis counts the samples, and labels in another one, or none.
-//   npy   FILE.npy, with the labels in another file: y….npy beside x….npy, labels.npy beside
-//         images.npy, or the one that `label` names
-//   npz   both in one zip archive; what is deflated is unpacked to a temporary file at first
+// Arrays whose first axis counts the samples; each is a field.
+//   npy      FILE.npy, with the labels in another file: y….npy beside x….npy, labels.npy beside
+//            images.npy, or the one that `label` names
+//   npz      all in one zip archive; what is deflated is unpacked to a temporary file when needed
+//   folder   all NAME.npy in a directory
 // Null when the held-out part was asked for and there is none.
 std::unique_ptr<Source> open_npy_source(const Storage& storage, const ArraySourceOptions& options);
 std::unique_ptr<Source> open_npz_source(const Storage& storage, const ArraySourceOptions& options);
+std::unique_ptr<Source> open_npy_folder(const Storage& storage, const ArraySourceOptions& options);
 
-// The labels in an array of whole numbers, checked: `count` of them, none below 0.
-std::vector<int64_t> labels_from(ElementType type, const std::vector<int64_t>& shape,
-                                 std::string_view bytes, int64_t count, std::string_view name);
+// The labels in an array of whole numbers, checked: none is below 0.
+std::vector<int64_t> labels_from(ElementType type, std::string_view bytes, std::string_view name);
 
 }  // namespace renkei::data

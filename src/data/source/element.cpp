@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -14,27 +13,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are read as little endian");
 
-float half_to_float(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
-  const int exponent = (half >> 10) & 31;
-  const uint32_t fraction = half & 1023;
-  float value = 0;
-  if (exponent == 31)
-    value = fraction ? std::nanf("") : INFINITY;
-  else if (exponent == 0)
-    value = std::ldexp(static_cast<float>(fraction), -24);
-  else
-    value = std::ldexp(static_cast<float>(fraction | 1024), exponent - 25);
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
-}
-
 struct Half {
   uint16_t bits;
-  explicit operator float() const { return half_to_float(bits); }
-  explicit operator int64_t() const {
-    const float value = half_to_float(bits);
-    return std::isfinite(value) ? static_cast<int64_t>(value) : -1;
-  }
 };
 
 template <typename T>
@@ -83,24 +63,51 @@ bool fits_in_memory_range(std::span<const int64_t> sides, int64_t unit) {
   return true;
 }
 
-void convert_to_floats(ElementType type, std::string_view bytes, std::span<float> numbers) {
-  if (bytes.size() != numbers.size() * static_cast<size_t>(type.bytes))
+DType dtype_of(ElementType type) {
+  switch (type.kind) {
+    case ElementKind::boolean:
+      return DType::boolean;
+    case ElementKind::floating:
+      return type.bytes == 2 ? DType::f16 : type.bytes == 4 ? DType::f32 : DType::f64;
+    case ElementKind::unsigned_integer:
+      return type.bytes == 1 ? DType::u8 : type.bytes == 2 ? DType::i32 : DType::i64;
+    case ElementKind::signed_integer:
+      break;
+  }
+  return type.bytes == 1   ? DType::i8
+         : type.bytes == 2 ? DType::i16
+         : type.bytes == 4 ? DType::i32
+                           : DType::i64;
+}
+
+void convert_elements(ElementType type, std::string_view bytes, std::span<std::byte> numbers) {
+  const auto width = static_cast<size_t>(bytes_of(dtype_of(type)));
+  const auto stored_width = static_cast<size_t>(type.bytes);
+  if (bytes.size() / stored_width != numbers.size() / width || bytes.size() % stored_width != 0)
     throw Error(ErrorCode::bug, fmt::format("{} bytes are not {} numbers of {} bytes", bytes.size(),
-                                            numbers.size(), type.bytes));
+                                            numbers.size() / width, type.bytes));
+  if (width == stored_width && (!type.big_endian || width == 1)) {
+    std::ranges::copy(std::as_bytes(std::span(bytes)), numbers.begin());
+    return;
+  }
   with_type(type, [&](auto kind) {
     using T = decltype(kind);
-    for (size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] = static_cast<float>(load<T>(bytes.data() + i * sizeof(T), type.big_endian));
+    using Wide = std::conditional_t<std::is_same_v<T, uint16_t>, int32_t,
+                                    std::conditional_t<std::is_same_v<T, uint32_t>, int64_t, T>>;
+    for (size_t i = 0; i * sizeof(Wide) < numbers.size(); ++i) {
+      const auto value = static_cast<Wide>(load<T>(bytes.data() + i * sizeof(T), type.big_endian));
+      std::memcpy(&numbers[i * sizeof(Wide)], &value, sizeof(Wide));
+    }
   });
 }
 
 int64_t integer_at(ElementType type, std::string_view bytes, int64_t index) {
-  return with_type(type, [&](auto kind) {
+  return with_type(type, [&](auto kind) -> int64_t {
     using T = decltype(kind);
     const auto value =
         load<T>(bytes.data() + static_cast<size_t>(index) * sizeof(T), type.big_endian);
-    if constexpr (std::is_floating_point_v<T>)
-      return std::abs(value) < T{1e15} ? static_cast<int64_t>(value) : int64_t{-1};
+    if constexpr (!std::is_integral_v<T>)
+      throw Error(ErrorCode::bug, "an array of other numbers was asked for a whole one");
     else
       return static_cast<int64_t>(value);
   });

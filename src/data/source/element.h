@@ -5,10 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "data/field.h"
+
 namespace renkei::data {
 
 // The types of numbers in npy and HDF5 files.
-enum class ElementKind { unsigned_integer, signed_integer, floating };
+enum class ElementKind { unsigned_integer, signed_integer, floating, boolean };
 
 struct ElementType {
   ElementKind kind = ElementKind::unsigned_integer;
@@ -33,7 +35,12 @@ struct ArrayLayout {
 // Whether the product of the sides, times `unit`, stays below 2^62. Headers may claim anything.
 bool fits_in_memory_range(std::span<const int64_t> sides, int64_t unit);
 
-void convert_to_floats(ElementType type, std::string_view bytes, std::span<float> numbers);
+// The type that they have in memory: the same, but unsigned ones of 2 and 4 bytes become signed
+// ones of twice as many, and those of 8 bytes are taken as signed ones.
+DType dtype_of(ElementType type);
+// As many as `numbers` has, of dtype_of(type).
+void convert_elements(ElementType type, std::string_view bytes, std::span<std::byte> numbers);
+// Of whole numbers.
 int64_t integer_at(ElementType type, std::string_view bytes, int64_t index);
 
 }  // namespace renkei::data

@@ -39,12 +39,13 @@ class FolderSource : public Source {
 
   std::string_view format() const override { return "image folder"; }
   int64_t count() const override { return static_cast<int64_t>(files_.size()); }
+  const std::vector<StoredField>& fields() const override { return fields_; }
   int64_t label(int64_t sample) const override { return at(sample).label; }
   int64_t files() const override { return count(); }
   std::vector<std::string> class_names() const override { return class_names_; }
   std::string describe(int64_t sample) const override { return file_name(sample); }
 
-  Location locate(int64_t sample) const override {
+  Location locate(int64_t sample, int64_t) const override {
     return {.file = sample, .offset = 0, .length = at(sample).size};
   }
   std::string file_name(int64_t file) const override {
@@ -65,6 +66,7 @@ class FolderSource : public Source {
   std::string root_;
   std::vector<std::string> class_names_;
   std::vector<ImageFile> files_;
+  std::vector<StoredField> fields_ = image_fields("image file", "name of the folder");
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "data/source/array_choice.h"
 #include "data/source/hdf5_driver.h"
 
 namespace renkei::data {
@@ -46,6 +47,11 @@ struct Hdf5Array {
   DatasetHandle dataset;
   ElementType type;
   std::vector<int64_t> shape;
+  // Where samples stand: all from here, or whole ones in plain chunks, or only the library knows.
+  int64_t begin = -1;
+  int64_t chunk_samples = 0;
+
+  ArrayLayout layout() const { return {type, {shape.begin() + 1, shape.end()}}; }
 };
 
 Error wrong(const std::string& path, std::string_view what) {
@@ -115,30 +121,60 @@ herr_t collect_name(hid_t, const char* name, const H5O_info_t* info, void* names
   return 0;
 }
 
+// Sets `begin` (contiguous) or `chunk_samples` (whole samples in plain chunks), or neither.
+void find_storage(hid_t file, int64_t file_bytes, Hdf5Array& array) {
+  const PropertyHandle created(H5Dget_create_plist(array.dataset.id()));
+  const PropertyHandle of_file(H5Fget_create_plist(file));
+  hsize_t user_block = 0;
+  if (!created || !of_file || H5Pget_userblock(of_file.id(), &user_block) < 0 || user_block != 0)
+    return;
+  if (H5Pget_nfilters(created.id()) != 0 || H5Pget_external_count(created.id()) > 0) return;
+  const H5D_layout_t layout = H5Pget_layout(created.id());
+  if (layout == H5D_CONTIGUOUS) {
+    const haddr_t address = H5Dget_offset(array.dataset.id());
+    if (address != HADDR_UNDEF && address <= static_cast<haddr_t>(file_bytes))
+      array.begin = static_cast<int64_t>(address);
+  } else if (layout == H5D_CHUNKED) {
+    std::vector<hsize_t> chunk(array.shape.size());
+    if (H5Pget_chunk(created.id(), static_cast<int>(chunk.size()), chunk.data()) !=
+        static_cast<int>(chunk.size()))
+      return;
+    const bool whole =
+        std::equal(chunk.begin() + 1, chunk.end(), array.shape.begin() + 1,
+                   [](hsize_t a, int64_t b) { return static_cast<int64_t>(a) == b; });
+    if (whole) array.chunk_samples = static_cast<int64_t>(chunk[0]);
+  }
+}
+
 class Hdf5Source : public Source {
  public:
-  Hdf5Source(std::string path, std::unique_ptr<Hdf5Bytes> bytes, FileHandle file, Hdf5Array input,
-             std::vector<int64_t> labels)
+  Hdf5Source(std::string path, std::unique_ptr<Hdf5Bytes> bytes, FileHandle file,
+             ChosenArrays<Hdf5Array> chosen, std::vector<int64_t> labels)
       : path_(std::move(path)),
         bytes_(std::move(bytes)),
         file_(std::move(file)),
-        input_(std::move(input)),
-        layout_{input_.type, {input_.shape.begin() + 1, input_.shape.end()}},
+        count_(chosen.count),
+        fields_(std::move(chosen.fields)),
+        arrays_(std::move(chosen.arrays)),
         labels_(std::move(labels)) {
-    find_storage();
+    for (Hdf5Array& array : arrays_) {
+      find_storage(file_.id(), bytes_->file->size(), array);
+      lengths_.push_back(array.layout().bytes());
+    }
   }
   ~Hdf5Source() override {
     const std::lock_guard lock(library_mutex());
-    input_.dataset = DatasetHandle();
+    arrays_.clear();
     file_ = FileHandle();
   }
 
   std::string_view format() const override { return "HDF5"; }
-  int64_t count() const override { return input_.shape[0]; }
+  int64_t count() const override { return count_; }
+  const std::vector<StoredField>& fields() const override { return fields_; }
+  int64_t records() const override { return static_cast<int64_t>(arrays_.size()); }
   int64_t files() const override { return 1; }
   std::string file_name(int64_t) const override { return path_; }
   std::shared_ptr<const ByteFile> file(int64_t) const override { return bytes_->file; }
-  std::optional<ArrayLayout> layout() const override { return layout_; }
   int64_t label(int64_t sample) const override {
     check_sample(sample);
     return labels_.empty() ? kNoLabel : labels_[static_cast<size_t>(sample)];
@@ -147,82 +183,58 @@ class Hdf5Source : public Source {
     return fmt::format("sample {} ({})", sample, path_);
   }
 
-  Location locate(int64_t sample) const override {
+  Location locate(int64_t sample, int64_t record) const override {
     check_sample(sample);
-    const int64_t length = layout_.bytes();
-    if (begin_ >= 0) return {.file = 0, .offset = begin_ + sample * length, .length = length};
-    if (chunk_samples_ == 0) return {.length = length};
-    std::vector<hsize_t> corner(input_.shape.size(), 0);
-    corner[0] = static_cast<hsize_t>(sample / chunk_samples_ * chunk_samples_);
+    const Hdf5Array& array = arrays_[static_cast<size_t>(record)];
+    const int64_t length = lengths_[static_cast<size_t>(record)];
+    if (array.begin >= 0)
+      return {.file = 0, .offset = array.begin + sample * length, .length = length};
+    if (array.chunk_samples == 0) return {.length = length};
+    std::vector<hsize_t> corner(array.shape.size(), 0);
+    corner[0] = static_cast<hsize_t>(sample / array.chunk_samples * array.chunk_samples);
     unsigned filters = 0;
     haddr_t address = HADDR_UNDEF;
     hsize_t size = 0;
     {
       const std::lock_guard lock(library_mutex());
-      if (H5Dget_chunk_info_by_coord(input_.dataset.id(), corner.data(), &filters, &address,
-                                     &size) < 0)
+      if (H5Dget_chunk_info_by_coord(array.dataset.id(), corner.data(), &filters, &address, &size) <
+          0)
         fail(*bytes_, wrong(path_, fmt::format("sample {} has no place in it", sample)));
     }
     if (address == HADDR_UNDEF) return {.length = length};  // never written: the fill value
     return {.file = 0,
-            .offset = static_cast<int64_t>(address) + sample % chunk_samples_ * length,
+            .offset = static_cast<int64_t>(address) + sample % array.chunk_samples * length,
             .length = length};
   }
 
-  Sample read(int64_t sample) const override {
-    if (locate(sample).file >= 0) return Source::read(sample);
-    std::vector<hsize_t> begin(input_.shape.size(), 0), sides(input_.shape.size());
-    std::ranges::copy(input_.shape, sides.begin());
+  std::string read(int64_t sample, int64_t record) const override {
+    if (locate(sample, record).file >= 0) return Source::read(sample, record);
+    const Hdf5Array& array = arrays_[static_cast<size_t>(record)];
+    std::vector<hsize_t> begin(array.shape.size(), 0), sides(array.shape.size());
+    std::ranges::copy(array.shape, sides.begin());
     begin[0] = static_cast<hsize_t>(sample);
     sides[0] = 1;
-    Sample result{.bytes = std::string(static_cast<size_t>(layout_.bytes()), '\0'),
-                  .label = label(sample)};
+    std::string bytes(static_cast<size_t>(lengths_[static_cast<size_t>(record)]), '\0');
     const std::lock_guard lock(library_mutex());
-    const SpaceHandle from(H5Dget_space(input_.dataset.id()));
+    const SpaceHandle from(H5Dget_space(array.dataset.id()));
     const SpaceHandle into(H5Screate_simple(static_cast<int>(sides.size()), sides.data(), nullptr));
-    const TypeHandle type(H5Dget_type(input_.dataset.id()));
+    const TypeHandle type(H5Dget_type(array.dataset.id()));
     if (H5Sselect_hyperslab(from.id(), H5S_SELECT_SET, begin.data(), nullptr, sides.data(),
                             nullptr) < 0 ||
-        H5Dread(input_.dataset.id(), type.id(), into.id(), from.id(), H5P_DEFAULT,
-                result.bytes.data()) < 0)
+        H5Dread(array.dataset.id(), type.id(), into.id(), from.id(), H5P_DEFAULT, bytes.data()) < 0)
       fail(*bytes_, wrong(path_, fmt::format("sample {} can't be read", sample)));
-    return result;
+    return bytes;
   }
 
  private:
-  // Sets begin_ (contiguous) or chunk_samples_ (whole samples in plain chunks), or neither.
-  void find_storage() {
-    const PropertyHandle created(H5Dget_create_plist(input_.dataset.id()));
-    const PropertyHandle of_file(H5Fget_create_plist(file_.id()));
-    hsize_t user_block = 0;
-    if (!created || !of_file || H5Pget_userblock(of_file.id(), &user_block) < 0 || user_block != 0)
-      return;
-    if (H5Pget_nfilters(created.id()) != 0 || H5Pget_external_count(created.id()) > 0) return;
-    const H5D_layout_t layout = H5Pget_layout(created.id());
-    if (layout == H5D_CONTIGUOUS) {
-      const haddr_t address = H5Dget_offset(input_.dataset.id());
-      if (address != HADDR_UNDEF && address <= static_cast<haddr_t>(bytes_->file->size()))
-        begin_ = static_cast<int64_t>(address);
-    } else if (layout == H5D_CHUNKED) {
-      std::vector<hsize_t> chunk(input_.shape.size());
-      if (H5Pget_chunk(created.id(), static_cast<int>(chunk.size()), chunk.data()) !=
-          static_cast<int>(chunk.size()))
-        return;
-      const bool whole =
-          std::equal(chunk.begin() + 1, chunk.end(), layout_.shape.begin(),
-                     [](hsize_t a, int64_t b) { return static_cast<int64_t>(a) == b; });
-      if (whole) chunk_samples_ = static_cast<int64_t>(chunk[0]);
-    }
-  }
-
   std::string path_;
   std::unique_ptr<Hdf5Bytes> bytes_;
   FileHandle file_;
-  Hdf5Array input_;
-  ArrayLayout layout_;
+  int64_t count_;
+  std::vector<StoredField> fields_;
+  std::vector<Hdf5Array> arrays_;
+  std::vector<int64_t> lengths_;  // of a sample in each
   std::vector<int64_t> labels_;
-  int64_t begin_ = -1;
-  int64_t chunk_samples_ = 0;
 };
 
 }  // namespace
@@ -239,20 +251,18 @@ std::unique_ptr<Source> open_hdf5_source(const Storage& storage,
     std::vector<std::string> names;
     if (H5Ovisit2(file.id(), H5_INDEX_NAME, H5_ITER_INC, collect_name, &names, H5O_INFO_BASIC) < 0)
       throw wrong(path, "the names in it can't be listed");
-    const ArrayNames chosen =
-        choose_arrays(names, path, options.part, options.input, options.label);
-    if (chosen.input.empty()) return nullptr;
-    Hdf5Array input = open_array(file.id(), path, chosen.input);
-    if (input.shape[0] == 0) throw wrong(path, "there are no samples in it");
+    const auto chosen = choose_arrays(names, path, options.part, options.input, options.label);
+    if (!chosen) return nullptr;
+    auto arrays = open_chosen_arrays(*chosen, path, [&](const std::string& name) {
+      try {
+        return open_array(file.id(), path, name);
+      } catch (const Error& error) {
+        fail(*bytes, error);
+      }
+    });
     std::vector<int64_t> labels;
-    if (!chosen.label.empty()) {
-      const Hdf5Array label = open_array(file.id(), path, chosen.label);
-      if (label.shape[0] != input.shape[0])
-        throw wrong(path,
-                    fmt::format("it has {} samples and {} labels", input.shape[0], label.shape[0]));
-      labels = labels_from(label.type, label.shape, read_all(label, path), input.shape[0], path);
-    }
-    return std::make_unique<Hdf5Source>(path, std::move(bytes), std::move(file), std::move(input),
+    if (arrays.label) labels = labels_from(arrays.label->type, read_all(*arrays.label, path), path);
+    return std::make_unique<Hdf5Source>(path, std::move(bytes), std::move(file), std::move(arrays),
                                         std::move(labels));
   } catch (const Error& error) {
     if (!bytes) throw;

@@ -35,7 +35,9 @@ bool parse_type(std::string_view value, ElementType& type) {
   const char order = value[1], kind = value[2];
   type.bytes = value[3] - '0';
   type.big_endian = order == '>';
-  if (kind == 'u' || kind == 'b')
+  if (kind == 'b')
+    type.kind = ElementKind::boolean;
+  else if (kind == 'u')
     type.kind = ElementKind::unsigned_integer;
   else if (kind == 'i')
     type.kind = ElementKind::signed_integer;
@@ -120,17 +122,22 @@ NpyHeader read_npy_header(const ByteFile& file, int64_t offset, int64_t length) 
 }
 
 NpyHeader parse_npy_header(std::string_view bytes, std::string_view name) {
-  const int64_t length = header_length(bytes);
-  if (length == 0 || length > static_cast<int64_t>(bytes.size()))
+  return parse_npy_head(bytes, name, static_cast<int64_t>(bytes.size()));
+}
+
+NpyHeader parse_npy_head(std::string_view head, std::string_view name, int64_t length) {
+  const int64_t bytes = header_length(head);
+  if (bytes == 0 || bytes > static_cast<int64_t>(head.size()))
     throw damaged(name, 0, "this is not a .npy array");
-  NpyHeader header = parse_text(bytes.substr(0, static_cast<size_t>(length)), name, 0, length);
-  check_size(header, name, 0, static_cast<int64_t>(bytes.size()));
+  NpyHeader header = parse_text(head.substr(0, static_cast<size_t>(bytes)), name, 0, bytes);
+  check_size(header, name, 0, length);
   return header;
 }
 
 std::string make_npy_header(ElementType type, const std::vector<int64_t>& shape) {
   const char kind = type.kind == ElementKind::floating         ? 'f'
                     : type.kind == ElementKind::signed_integer ? 'i'
+                    : type.kind == ElementKind::boolean        ? 'b'
                                                                : 'u';
   const char order = type.bytes == 1 ? '|' : type.big_endian ? '>' : '<';
   std::string text = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': (", order,

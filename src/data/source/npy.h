@@ -18,6 +18,8 @@ struct NpyHeader {
 // structured and text types are data Errors; so is an array that is larger than its place.
 NpyHeader read_npy_header(const ByteFile& file, int64_t offset, int64_t length);
 NpyHeader parse_npy_header(std::string_view bytes, std::string_view name);
+// Of the first bytes of a file of `length`.
+NpyHeader parse_npy_head(std::string_view head, std::string_view name, int64_t length);
 
 std::string make_npy_header(ElementType type, const std::vector<int64_t>& shape);
 

@@ -105,6 +105,10 @@ std::unique_ptr<Source> open_directory(std::shared_ptr<const Storage> storage,
   if (!records.empty())
     return open_tfrecord_source(*storage,
                                 {.files = std::move(records), .threads = options.threads});
+  if (std::ranges::any_of(entries, [](const StorageEntry& entry) {
+        return !entry.directory && entry.name.ends_with(".npy");
+      }))
+    return open_npy_folder(*storage, {options.path, options.part, options.input, options.label});
   if (held_out) return nullptr;
   return open_folder_source(std::move(storage), {.root = options.path, .threads = options.threads});
 }

@@ -11,11 +11,12 @@ namespace {
 class SynthSource : public Source {
  public:
   explicit SynthSource(const SynthSourceOptions& options) : options_(options) {
-    if (options_.images > 0) typical_bytes_ = static_cast<int64_t>(read(0).bytes.size());
+    if (options_.images > 0) typical_bytes_ = static_cast<int64_t>(read(0, 0).size());
   }
 
   std::string_view format() const override { return "drawn shapes"; }
   int64_t count() const override { return options_.images; }
+  const std::vector<StoredField>& fields() const override { return fields_; }
   int64_t files() const override { return 0; }
   std::vector<std::string> class_names() const override { return shape_names(); }
   std::string describe(int64_t sample) const override {
@@ -26,7 +27,7 @@ class SynthSource : public Source {
     return (options_.first + sample) % static_cast<int64_t>(shape_names().size());
   }
   // Nowhere, and about this long.
-  Location locate(int64_t sample) const override {
+  Location locate(int64_t sample, int64_t) const override {
     check_sample(sample);
     return {.length = typical_bytes_};
   }
@@ -35,12 +36,12 @@ class SynthSource : public Source {
     throw Error(ErrorCode::bug, "drawn images are in no file");
   }
 
-  Sample read(int64_t sample) const override {
+  std::string read(int64_t sample, int64_t) const override {
     check_sample(sample);
     const int side = std::max(options_.width, options_.height);
     Image image = draw_shape(options_.seed, options_.first + sample, side).image;
     if (options_.width != options_.height) image = crop(image);
-    return {.bytes = encode_jpeg(image, options_.quality), .label = label(sample)};
+    return encode_jpeg(image, options_.quality);
   }
 
  private:
@@ -58,6 +59,7 @@ class SynthSource : public Source {
 
   SynthSourceOptions options_;
   int64_t typical_bytes_ = 0;
+  std::vector<StoredField> fields_ = image_fields("drawn image", "drawn shape");
 };
 
 }  // namespace

@@ -6,9 +6,10 @@
 namespace renkei::data {
 
 // Tar shards in the layout of WebDataset: neighbouring members with the same name up to the first
-// dot are a sample, of which one member is the content (jpg, jpeg, png, npy) and, usually, one the
-// label (cls, a number in text). Without cls members the directory of a sample in the archive is
-// its class, numbered by name over all shards. An index beside a shard, SHARD.index or DALI's
+// dot are a sample, of which one member is the input (jpg, jpeg, png, npy) and, usually, one the
+// label (cls, a number in text); others that end in jpg, jpeg, png or npy are fields that are
+// called as their extension. Without cls members the directory of a sample in the archive is its
+// class, numbered by name over all shards. An index beside a shard, SHARD.index or DALI's
 // SHARD.idx, saves the scan.
 struct TarSourceOptions {
   std::vector<std::string> shards;            // paths, in the order of their samples

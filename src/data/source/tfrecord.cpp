@@ -4,7 +4,11 @@
 #include <cstring>
 
 #include "base/checksum.h"
+#include "data/image/jpeg.h"
+#include "data/image/png.h"
 #include "data/parallel.h"
+#include "data/source/example.h"
+#include "data/source/proto_walk.h"
 #include "data/storage/sequential_reader.h"
 
 namespace renkei::data {
@@ -19,62 +23,16 @@ T get(std::string_view bytes, size_t at) {
   return value;
 }
 
-// Fields of a protocol buffer, one after the other. Only what a tf.train.Example uses: numbers and
-// pieces with a length. Anything else ends the walk.
-class ProtoWalk {
- public:
-  explicit ProtoWalk(std::string_view bytes) : rest_(bytes) {}
-
-  // The next field of wire type 2, or 0 with its number in `number`.
-  bool next() {
-    uint64_t tag = 0, value = 0;
-    if (rest_.empty() || !varint(tag) || !varint(value)) return false;
-    field = static_cast<int>(tag >> 3 & 0xFFFF);
-    number = value;
-    piece = {};
-    if ((tag & 7) == 0) return true;
-    if ((tag & 7) != 2 || value > rest_.size()) return false;
-    piece = rest_.substr(0, value);
-    rest_.remove_prefix(value);
-    return true;
-  }
-
-  bool varint(uint64_t& value) {
-    value = 0;
-    for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(rest_.front());
-      rest_.remove_prefix(1);
-      value |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
-  }
-
-  bool empty() const { return rest_.empty(); }
-
-  int field = 0;
-  uint64_t number = 0;
-  std::string_view piece;
-
- private:
-  std::string_view rest_;
-};
-
 bool is_label(std::string_view name) {
   return name == "image/class/label" || name == "label";
 }
 
-// Feature { Int64List int64_list = 3 { repeated int64 value = 1, packed or not } }
-std::optional<int64_t> integer_of(std::string_view feature) {
-  for (ProtoWalk list(feature); list.next();)
-    if (list.field == 3)
-      for (ProtoWalk values(list.piece); values.next();) {
-        if (values.field != 1) continue;
-        if (values.piece.empty()) return static_cast<int64_t>(values.number);
-        uint64_t first = 0;
-        if (ProtoWalk(values.piece).varint(first)) return static_cast<int64_t>(first);
-      }
-  return {};
+std::optional<int64_t> integer_of(std::string_view message) {
+  const auto feature = parse_feature("", message);
+  std::string numbers;
+  if (!feature || feature->kind != Feature::Kind::integers || append_numbers(*feature, numbers) < 1)
+    return {};
+  return get<int64_t>(numbers, 0);
 }
 
 // A varint and how many bytes it takes, from a file.
@@ -88,7 +46,6 @@ std::optional<int64_t> take_varint(SequentialReader& reader, int64_t end) {
   return {};
 }
 
-// Example { Features features = 1 { repeated Entry { string key = 1; Feature value = 2 } = 1 } }.
 // Walks the entries in the file and reads only those that may be the label, as an image has a
 // hundred thousand bytes and a label three.
 std::optional<int64_t> find_label(SequentialReader& reader, int64_t end) {
@@ -110,6 +67,10 @@ std::optional<int64_t> find_label(SequentialReader& reader, int64_t end) {
   return {};
 }
 
+bool is_image(std::string_view name) {
+  return name == "image/encoded" || name == "image";
+}
+
 class TfRecordSource : public Source {
  public:
   TfRecordSource(std::vector<std::shared_ptr<const ByteFile>> files,
@@ -117,10 +78,12 @@ class TfRecordSource : public Source {
       : files_(std::move(files)) {
     for (size_t file = 0; file < records.size(); ++file)
       for (const TfRecord& record : records[file]) records_.push_back({file, record});
+    if (!records_.empty()) find_fields();
   }
 
   std::string_view format() const override { return "TFRecord"; }
   int64_t count() const override { return static_cast<int64_t>(records_.size()); }
+  const std::vector<StoredField>& fields() const override { return fields_; }
   int64_t label(int64_t sample) const override { return at(sample).record.label; }
   int64_t files() const override { return static_cast<int64_t>(files_.size()); }
   std::string file_name(int64_t file) const override {
@@ -129,26 +92,35 @@ class TfRecordSource : public Source {
   std::shared_ptr<const ByteFile> file(int64_t file) const override {
     return files_[static_cast<size_t>(file)];
   }
-  Location locate(int64_t sample) const override {
+  Location locate(int64_t sample, int64_t) const override {
     const Placed& found = at(sample);
     return {.file = static_cast<int64_t>(found.file),
             .offset = found.record.offset,
             .length = found.record.length + kAfter};
   }
 
-  std::string_view unwrap(int64_t sample, std::string_view stored) const override {
-    const Location where = locate(sample);
+  std::string_view unwrap(int64_t sample, int64_t record, std::string_view stored) const override {
+    const Location where = locate(sample, record);
     if (static_cast<int64_t>(stored.size()) != where.length)
       throw Error(ErrorCode::bug, fmt::format("sample {} has other bytes than its place", sample));
     const std::string_view payload = stored.substr(0, stored.size() - kAfter);
     if (get<uint32_t>(stored, payload.size()) != masked_crc32c(payload))
       throw damaged(file_name(where.file), where.offset,
                     fmt::format("sample {} does not match its checksum", sample));
-    const auto image = find_example_image(payload);
-    if (!image)
-      throw damaged(file_name(where.file), where.offset,
-                    fmt::format("sample {} has no feature 'image/encoded'", sample));
-    return *image;
+    return payload;
+  }
+
+  std::string_view content(int64_t sample, const StoredField& field, std::string_view record,
+                           std::string& scratch) const override {
+    const std::string& name = field.stored_as;
+    const auto feature = find_feature(record, name);
+    if (!feature) throw wrong(sample, fmt::format("has no feature '{}'", name));
+    if (!field.layout) return first_bytes(*feature);
+    scratch.clear();
+    if (feature->kind == Feature::Kind::bytes || kind_of(field) != feature->kind ||
+        append_numbers(*feature, scratch) != field.layout->elements())
+      throw wrong(sample, fmt::format("has other numbers in '{}' than the first one", name));
+    return scratch;
   }
 
  private:
@@ -162,8 +134,72 @@ class TfRecordSource : public Source {
     return records_[static_cast<size_t>(sample)];
   }
 
+  static Feature::Kind kind_of(const StoredField& field) {
+    return field.layout->type.kind == ElementKind::floating ? Feature::Kind::floats
+                                                            : Feature::Kind::integers;
+  }
+
+  Error wrong(int64_t sample, std::string_view what) const {
+    const Location where = locate(sample, 0);
+    return damaged(file_name(where.file), where.offset, fmt::format("sample {} {}", sample, what));
+  }
+
+  // What the first record that is whole holds.
+  void find_fields() {
+    constexpr int64_t kTries = 16;
+    for (int64_t sample = 0; fields_.empty() && sample < std::min(count(), kTries); ++sample) {
+      std::string payload;
+      try {
+        payload = read(sample, 0);
+      } catch (const Error& error) {
+        if (error.code != ErrorCode::data) throw;
+        continue;
+      }
+      for (const Feature& feature : parse_example(payload)) add_feature(feature, sample);
+    }
+    if (fields_.empty()) add(kInput, {}, "image/encoded");  // errors will say that it is not there
+    const auto rank = [](const StoredField& field) {
+      return field.name == kInput ? 0 : field.name == kTarget ? 1 : 2;
+    };
+    std::ranges::stable_sort(fields_, {}, rank);
+  }
+
+  void add_feature(const Feature& feature, int64_t sample) {
+    const std::string_view name = feature.name;
+    if (feature.kind == Feature::Kind::bytes) {
+      const std::string_view bytes = first_bytes(feature);
+      if (is_image(name))
+        add(kInput, {}, name);
+      else if (looks_like_jpeg(bytes) || looks_like_png(bytes))
+        add(name, {}, name);
+      return;  // text is for people
+    }
+    if (is_label(name) && at(sample).record.label != kNoLabel)
+      return add(kTarget, {}, name, kNoRecord);
+    std::string numbers;
+    const int64_t count = append_numbers(feature, numbers);
+    if (count == 0) return;
+    const bool floats = feature.kind == Feature::Kind::floats;
+    add(is_label(name) ? kTarget : name,
+        ArrayLayout{floats ? ElementType{ElementKind::floating, 4, false}
+                           : ElementType{ElementKind::signed_integer, 8, false},
+                    count == 1 ? std::vector<int64_t>{} : std::vector<int64_t>{count}},
+        name);
+  }
+
+  void add(std::string_view field, std::optional<ArrayLayout> layout, std::string_view feature,
+           int64_t record = 0) {
+    if (std::ranges::count(fields_, field, &StoredField::name) > 0) return;
+    fields_.push_back({.name = std::string(field),
+                       .origin = fmt::format("feature {}", feature),
+                       .layout = std::move(layout),
+                       .record = record,
+                       .stored_as = std::string(feature)});
+  }
+
   std::vector<std::shared_ptr<const ByteFile>> files_;
   std::vector<Placed> records_;
+  std::vector<StoredField> fields_;
 };
 
 }  // namespace
@@ -176,23 +212,6 @@ uint32_t masked_crc32c(std::string_view bytes) {
 bool looks_like_tfrecord(std::string_view first_12_bytes) {
   return first_12_bytes.size() >= 12 &&
          get<uint32_t>(first_12_bytes, 8) == masked_crc32c(first_12_bytes.substr(0, 8));
-}
-
-std::optional<std::string_view> find_example_image(std::string_view payload) {
-  for (ProtoWalk example(payload); example.next();) {
-    if (example.field != 1) continue;
-    for (ProtoWalk features(example.piece); features.next();) {
-      std::string_view name, feature;
-      for (ProtoWalk entry(features.piece); entry.next();)
-        (entry.field == 1 ? name : feature) = entry.piece;
-      if (name != "image/encoded" && name != "image") continue;
-      for (ProtoWalk list(feature); list.next();)
-        if (list.field == 1)  // BytesList bytes_list = 1 { repeated bytes value = 1 }
-          for (ProtoWalk values(list.piece); values.next();)
-            if (values.field == 1) return values.piece;
-    }
-  }
-  return {};
 }
 
 std::vector<TfRecord> scan_tfrecords(const ByteFile& file) {

@@ -22,9 +22,6 @@ struct TfRecord {
 // Reads lengths and labels; what else is in a record is skipped.
 std::vector<TfRecord> scan_tfrecords(const ByteFile& file);
 
-// The image in a payload: feature "image/encoded" or "image". Empty where there is none.
-std::optional<std::string_view> find_example_image(std::string_view payload);
-
 uint32_t masked_crc32c(std::string_view bytes);
 bool looks_like_tfrecord(std::string_view first_12_bytes);
 
@@ -33,6 +30,8 @@ struct TfRecordSourceOptions {
   int threads = 0;
 };
 
+// The features of the first record are the fields: "image/encoded" or "image" is the input, the
+// label the target; numbers and further images are called as they are.
 std::unique_ptr<Source> open_tfrecord_source(const Storage& storage,
                                              const TfRecordSourceOptions& options);
 

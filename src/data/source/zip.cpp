@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 
 #include "data/storage/local_storage.h"
 #include "data/storage/sequential_reader.h"
@@ -124,6 +125,25 @@ class Inflater {
   z_stream stream_{};
 };
 
+class DeflatedMember : public ByteFile {
+ public:
+  DeflatedMember(std::shared_ptr<const ByteFile> file, const ZipMember& member)
+      : ByteFile(fmt::format("{}:{}", file->name(), member.name), member.size),
+        file_(std::move(file)),
+        member_(member) {}
+
+ private:
+  void read_inside(int64_t offset, std::span<char> into) const override {
+    std::call_once(is_unpacked_, [&] { unpacked_ = unpack_zip_member(*file_, member_); });
+    unpacked_->read(offset, into);
+  }
+
+  std::shared_ptr<const ByteFile> file_;
+  ZipMember member_;
+  mutable std::once_flag is_unpacked_;
+  mutable std::shared_ptr<const ByteFile> unpacked_;
+};
+
 void refuse_if_too_large(const ByteFile& file, const ZipMember& member) {
   struct statvfs status {};
   const std::string directory = std::filesystem::temp_directory_path().string();
@@ -190,6 +210,24 @@ std::shared_ptr<const ByteFile> unpack_zip_member(const ByteFile& file, const Zi
     if (given != member.size) throw broken("is shorter than it claims");
     if (crc != member.crc32) throw broken("does not match its checksum");
   });
+}
+
+std::shared_ptr<const ByteFile> open_zip_member(std::shared_ptr<const ByteFile> file,
+                                                const ZipMember& member) {
+  return std::make_shared<DeflatedMember>(std::move(file), member);
+}
+
+std::string read_zip_head(const ByteFile& file, const ZipMember& member, int64_t most) {
+  std::string packed = file.read(member.offset, std::min(member.stored_size, 2 * most));
+  std::string head(static_cast<size_t>(std::min(member.size, most)), '\0');
+  Inflater inflater;
+  inflater->next_in = reinterpret_cast<Bytef*>(packed.data());
+  inflater->avail_in = static_cast<uInt>(packed.size());
+  inflater->next_out = reinterpret_cast<Bytef*>(head.data());
+  inflater->avail_out = static_cast<uInt>(head.size());
+  ::inflate(inflater.get(), Z_SYNC_FLUSH);  // what is damaged shows when all of it is unpacked
+  head.resize(head.size() - inflater->avail_out);
+  return head;
 }
 
 }  // namespace renkei::data

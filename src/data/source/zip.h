@@ -26,4 +26,10 @@ std::vector<ZipMember> read_zip_directory(const ByteFile& file);
 // into a temporary file without a name. The checksum is compared.
 std::shared_ptr<const ByteFile> unpack_zip_member(const ByteFile& file, const ZipMember& member);
 
+// The same, unpacked when it is first read: an array that nobody uses costs nothing.
+std::shared_ptr<const ByteFile> open_zip_member(std::shared_ptr<const ByteFile> file,
+                                                const ZipMember& member);
+// Its first bytes, up to `most`, of which the checksum says nothing.
+std::string read_zip_head(const ByteFile& file, const ZipMember& member, int64_t most);
+
 }  // namespace renkei::data

@@ -65,7 +65,7 @@ template <typename Compute>
 Tensor give_gradient_later(ExecutionContext* context, const Tensor& parameter, Compute compute) {
   if (!context || !context->deferred || !context->sink.knows(parameter))
     return give_gradient(context, parameter, std::move(compute));
-  context->deferred->add([context, parameter, compute = std::move(compute)] {
+  context->deferred->add(parameter, [context, parameter, compute = std::move(compute)] {
     give_gradient(context, parameter, compute);
   });
   return {};

@@ -92,7 +92,7 @@ TEST(Transform, NormalisesEachChannel) {
   const Image image{2, 2, 3, {0, 51, 255, 0, 51, 255, 0, 51, 255, 0, 51, 255}};
   const auto numbers =
       run(npy_of(image),
-          {.height = 2, .width = 2, .mean = {0, 0.2f, 0.5f}, .deviation = {1, 0.5f, 0.25f}});
+          {.height = 2, .width = 2, .normalisation = {{0, 0.2f, 0.5f}, {1, 0.5f, 0.25f}}});
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(numbers[i], 0, 1e-6);
     EXPECT_NEAR(numbers[4 + i], 0, 1e-6);

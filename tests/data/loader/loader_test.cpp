@@ -10,8 +10,9 @@
 #include "data/random_data.h"
 #include "data/source/open_source.h"
 #include "data/source/synth_source.h"
-#include "data/source_images.h"
+#include "data/stored_data.h"
 #include "tests/data/expect_error.h"
+#include "tests/data/field_values.h"
 #include "tests/data/temporary_directory.h"
 #include "tests/data/write_file.h"
 
@@ -29,15 +30,15 @@ class LoaderTest : public testing::Test {
     pack({{"train", *make_synth_source({.images = images, .width = 16, .height = 16})}},
          {.directory = directory_.path(), .shard_bytes = 8000});
   }
-  std::unique_ptr<SourceImages> open() const {
+  std::unique_ptr<StoredData> open() const {
     const std::string path = directory_.path().string();
-    return std::make_unique<SourceImages>(open_source(open_storage(path), {.path = path}),
-                                          SourceImagesOptions{.transform = kSmall, .seed = 5});
+    return std::make_unique<StoredData>(open_source(open_storage(path), {.path = path}),
+                                        StoredDataOptions{.transform = kSmall, .seed = 5});
   }
   // Turns over a bit in the bytes of a sample.
   void damage(int64_t sample) const {
     const auto images = open();
-    const Location where = images->source()->locate(sample);
+    const Location where = images->source()->locate(sample, 0);
     const int file = ::open(images->source()->file_name(where.file).c_str(), O_RDWR);
     char byte = 0;
     ASSERT_EQ(::pread(file, &byte, 1, where.offset + where.length / 2), 1);
@@ -55,7 +56,6 @@ TEST_F(LoaderTest, DeliversWhatTheDataSetHolds) {
   const Sampler sampler({.count = 50, .global_batch = 16, .seed = 3});
   for (const int threads : {1, 3}) {
     Loader loader(*images, sampler, {.threads = threads, .readers = threads});
-    std::vector<float> expected(static_cast<size_t>(images->sample_size()));
     for (int64_t epoch = 0; epoch < 3; ++epoch)
       for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
         const auto batch = loader.load(epoch, step);
@@ -63,11 +63,12 @@ TEST_F(LoaderTest, DeliversWhatTheDataSetHolds) {
         ASSERT_EQ(batch->samples, slice.size());
         for (int64_t i = 0; i < batch->samples; ++i) {
           const int64_t sample = sampler.sample(epoch, slice.begin + i);
-          images->read_augmented(sample, epoch, expected);
+          const std::vector<float> expected = input_of(*images, sample, epoch);
           const auto place = static_cast<size_t>(i);
-          const auto input = batch->inputs.subspan(place * expected.size(), expected.size());
+          const auto input =
+              batch->fields[0].as<float>().subspan(place * expected.size(), expected.size());
           ASSERT_TRUE(std::ranges::equal(input, expected));
-          ASSERT_EQ(batch->labels[place], images->label(sample));
+          ASSERT_EQ(batch->fields[1].as<int64_t>()[place], label_of(*images, sample));
         }
       }
   }
@@ -85,8 +86,8 @@ std::vector<float> epoch_of(const Dataset& dataset, int64_t batch, int ranks, in
   std::vector<float> all;
   for (int64_t step = first_step; step < sampler.steps_per_epoch(); ++step)
     for (const auto& loader : loaders) {
-      const auto loaded = loader->load(epoch, step);
-      all.insert(all.end(), loaded->inputs.begin(), loaded->inputs.end());
+      const auto inputs = values_of<float>(*loader->load(epoch, step), kInput);
+      all.insert(all.end(), inputs.begin(), inputs.end());
     }
   return all;
 }
@@ -94,15 +95,16 @@ std::vector<float> epoch_of(const Dataset& dataset, int64_t batch, int ranks, in
 TEST_F(LoaderTest, TheOrderIsTheSameForAnyRanksAndAfterAResume) {
   make(53);
   const auto images = open();
+  const int64_t size = images->fields()[0].elements();
   Random random(1, RandomUse::shuffle, 0, 0);
   for (int repeat = 0; repeat < 6; ++repeat) {
     const int64_t batch = 1 + random.below(20), epoch = random.below(5);
     const std::vector<float> whole = epoch_of(*images, batch, 1, epoch, 0);
-    ASSERT_EQ(whole.size(), static_cast<size_t>(53 * images->sample_size()));
+    ASSERT_EQ(whole.size(), static_cast<size_t>(53 * size));
     for (const int ranks : {2, 3, 4}) ASSERT_EQ(epoch_of(*images, batch, ranks, epoch, 0), whole);
     const int64_t steps = (53 - 1) / batch + 1;
     const int64_t step = random.below(static_cast<uint32_t>(steps));
-    const auto skipped = static_cast<std::ptrdiff_t>(step * batch * images->sample_size());
+    const auto skipped = static_cast<std::ptrdiff_t>(step * batch * size);
     ASSERT_EQ(epoch_of(*images, batch, 3, epoch, step),
               std::vector<float>(whole.begin() + skipped, whole.end()));
   }
@@ -117,8 +119,8 @@ TEST_F(LoaderTest, MayBeAskedForAnyBatchAtAnyTime) {
   for (int repeat = 0; repeat < 40; ++repeat) {
     const int64_t epoch = random.below(3), step = random.below(6);
     const auto a = loader.load(epoch, step), b = other.load(epoch, step);
-    ASSERT_TRUE(std::ranges::equal(a->inputs, b->inputs));
-    ASSERT_TRUE(std::ranges::equal(a->labels, b->labels));
+    for (const size_t field : {0, 1})
+      ASSERT_TRUE(std::ranges::equal(a->fields[field].bytes, b->fields[field].bytes));
   }
 }
 
@@ -167,8 +169,8 @@ TEST_F(LoaderTest, ABadSampleIsReplacedAlikeEverywhere) {
           {.threads = threads, .cache = cache, .bad_samples = BadSamples::skip, .seed = 9});
       inputs.emplace_back();
       for (int64_t step = 0; step < 4; ++step) {
-        const auto batch = loader.load(1, step);
-        inputs.back().insert(inputs.back().end(), batch->inputs.begin(), batch->inputs.end());
+        const auto loaded = values_of<float>(*loader.load(1, step), kInput);
+        inputs.back().insert(inputs.back().end(), loaded.begin(), loaded.end());
       }
       const auto bad = loader.statistics().bad_samples;
       EXPECT_EQ(bad.count(17), 1u);
@@ -176,6 +178,27 @@ TEST_F(LoaderTest, ABadSampleIsReplacedAlikeEverywhere) {
       EXPECT_EQ(bad.size(), 2u);
     }
   for (const auto& other : inputs) EXPECT_EQ(other, inputs[0]);
+}
+
+// The first stage of a pipeline has the images, the last one the labels: a sample that only the one
+// can see to be bad is replaced for both.
+TEST_F(LoaderTest, ABadSampleIsReplacedForRanksThatLoadOtherFields) {
+  make(40);
+  for (const int64_t sample : {17, 3, 25}) damage(sample);
+  const auto images = open();
+  const Sampler sampler({.count = 40, .global_batch = 10, .seed = 9});
+  LoaderOptions options{.threads = 2, .bad_samples = BadSamples::skip, .seed = 9};
+  Loader both(*images, sampler, options);
+  options.fields = std::vector<size_t>{1};
+  options.fields_elsewhere = {0, 1};
+  Loader labels(*images, sampler, options);
+  for (int64_t step = 0; step < 4; ++step) {
+    const auto batch = labels.load(0, step);
+    ASSERT_EQ(batch->fields.size(), 1u);
+    EXPECT_EQ(values_of<int64_t>(*batch, kTarget),
+              values_of<int64_t>(*both.load(0, step), kTarget));
+  }
+  EXPECT_EQ(labels.statistics().bad_samples.size(), 3u);
 }
 
 TEST_F(LoaderTest, ADataSetOfBadSamplesEnds) {
@@ -189,7 +212,7 @@ TEST_F(LoaderTest, ADataSetOfBadSamplesEnds) {
 }
 
 TEST_F(LoaderTest, AFileThatVanishesIsNamed) {
-  const auto jpeg = make_synth_source({.images = 1})->read(0).bytes;
+  const auto jpeg = make_synth_source({.images = 1})->read(0, 0);
   for (int i = 0; i < 4; ++i)
     write_test_file(directory_.path() / "c" / fmt::format("{}.jpg", i), jpeg);
   const auto images = open();
@@ -212,9 +235,9 @@ TEST_F(LoaderTest, ABatchMayBeKeptWhileOthersAreLoaded) {
   const Sampler sampler({.count = 40, .global_batch = 4});
   Loader loader(*images, sampler, {.threads = 2});
   const auto kept = loader.load(0, 0);
-  const std::vector<float> before(kept->inputs.begin(), kept->inputs.end());
+  const auto before = values_of<float>(*kept, kInput);
   for (int64_t step = 1; step < 10; ++step) loader.load(0, step);
-  EXPECT_TRUE(std::ranges::equal(kept->inputs, before));
+  EXPECT_EQ(values_of<float>(*kept, kInput), before);
 }
 
 TEST(Loader, ServesDataInMemoryAndNumbersAsTargets) {
@@ -226,13 +249,13 @@ TEST(Loader, ServesDataInMemoryAndNumbersAsTargets) {
       const auto batch = loader.load(2, step);
       const Slice slice = sampler.slice(step, rank);
       ASSERT_EQ(batch->samples, slice.size());
-      std::vector<float> input(5), target(2);
       for (int64_t i = 0; i < slice.size(); ++i) {
-        data.read_input(sampler.sample(2, slice.begin + i), input);
-        data.read_target(sampler.sample(2, slice.begin + i), target);
+        const int64_t sample = sampler.sample(2, slice.begin + i);
         const auto place = static_cast<size_t>(i);
-        EXPECT_TRUE(std::ranges::equal(batch->inputs.subspan(place * 5, 5), input));
-        EXPECT_TRUE(std::ranges::equal(batch->targets.subspan(place * 2, 2), target));
+        EXPECT_TRUE(std::ranges::equal(batch->fields[0].as<float>().subspan(place * 5, 5),
+                                       input_of(data, sample)));
+        EXPECT_TRUE(std::ranges::equal(batch->fields[1].as<float>().subspan(place * 2, 2),
+                                       values_of<float>(data, sample, kTarget)));
       }
     }
   }

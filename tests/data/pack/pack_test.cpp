@@ -34,7 +34,7 @@ TEST(Pack, KeepsSamplesLabelsAndExtents) {
   EXPECT_EQ(packed->files(), result.shards);
   EXPECT_EQ(packed->class_names(), source->class_names());
   for (int64_t sample = 0; sample < 25; ++sample) {
-    EXPECT_EQ(packed->read(sample).bytes, source->read(sample).bytes);
+    EXPECT_EQ(packed->read(sample, 0), source->read(sample, 0));
     EXPECT_EQ(packed->label(sample), source->label(sample));
     EXPECT_EQ(packed->extent(sample), (ImageExtent{24, 16}));
   }
@@ -97,7 +97,7 @@ TEST(Verify, NamesWhatIsBadInOrder) {
   const TemporaryDirectory root;
   for (int i = 0; i < 20; ++i)
     write_test_file(root.path() / "a" / fmt::format("{:02}.jpg", i),
-                    i % 7 == 3 ? "no image" : drawn(1)->read(0).bytes);
+                    i % 7 == 3 ? "no image" : drawn(1)->read(0, 0));
   const auto bad = verify(*open(root.path()), {.threads = 3});
   ASSERT_EQ(bad.size(), 3u);
   EXPECT_EQ(bad[0].sample, 3);

@@ -12,7 +12,8 @@ constexpr ElementType kFloat{ElementKind::floating, 4, false};
 
 TEST(Npy, ReadsBackWhatItWrites) {
   for (const ElementType type :
-       {kByteElement, kFloat, ElementType{ElementKind::signed_integer, 8, true}})
+       {kByteElement, kFloat, ElementType{ElementKind::signed_integer, 8, true},
+        ElementType{ElementKind::boolean, 1, false}})
     for (const std::vector<int64_t>& shape :
          {std::vector<int64_t>{}, {0}, {7}, {2, 3}, {2, 3, 4, 5}}) {
       const std::string header = make_npy_header(type, shape);
@@ -54,22 +55,29 @@ TEST(Npy, RefusesWhatItCannotRead) {
                [&] { parse_npy_header("\x93NUMPY", "a.npy"); });
 }
 
-TEST(Element, ConvertsEveryTypeToFloats) {
-  const auto convert = [](ElementType type, const std::string& bytes) {
-    std::vector<float> numbers(bytes.size() / static_cast<size_t>(type.bytes));
-    convert_to_floats(type, bytes, numbers);
-    return numbers;
-  };
+template <typename T>
+std::vector<T> converted(ElementType type, const std::string& bytes) {
+  std::vector<T> numbers(bytes.size() / static_cast<size_t>(type.bytes));
+  EXPECT_EQ(bytes_of(dtype_of(type)), static_cast<int64_t>(sizeof(T)));
+  convert_elements(type, bytes, std::as_writable_bytes(std::span(numbers)));
+  return numbers;
+}
+
+TEST(Element, TypesStayOrBecomeWider) {
+  using enum ElementKind;
   using testing::ElementsAre;
-  EXPECT_THAT(convert(kByteElement, "\x01\xff"), ElementsAre(1, 255));
-  EXPECT_THAT(convert({ElementKind::signed_integer, 1, false}, "\x01\xff"), ElementsAre(1, -1));
-  EXPECT_THAT(convert({ElementKind::unsigned_integer, 2, true}, "\x01\x02"), ElementsAre(258));
-  EXPECT_THAT(convert(kFloat, as_bytes<float>({0.5f, -3})), ElementsAre(0.5f, -3));
-  EXPECT_THAT(convert({ElementKind::floating, 8, false}, as_bytes<double>({0.25})),
-              ElementsAre(0.25f));
-  // 1.5, the smallest half, minus infinity.
-  EXPECT_THAT(convert({ElementKind::floating, 2, false}, as_bytes<uint16_t>({0x3E00, 1, 0xFC00})),
-              ElementsAre(1.5f, 0x1p-24f, -INFINITY));
+  EXPECT_THAT(converted<uint8_t>(kByteElement, "\x01\xff"), ElementsAre(1, 255));
+  EXPECT_THAT(converted<int8_t>({signed_integer, 1, false}, "\x01\xff"), ElementsAre(1, -1));
+  EXPECT_THAT(converted<int32_t>({unsigned_integer, 2, true}, "\x01\x02"), ElementsAre(258));
+  EXPECT_THAT(converted<int64_t>({unsigned_integer, 4, false}, as_bytes<uint32_t>({4'000'000'000})),
+              ElementsAre(4'000'000'000));
+  EXPECT_THAT(converted<int16_t>({signed_integer, 2, true}, "\xff\xfe"), ElementsAre(-2));
+  EXPECT_THAT(converted<float>(kFloat, as_bytes<float>({0.5f, -3})), ElementsAre(0.5f, -3));
+  EXPECT_THAT(converted<double>({floating, 8, false}, as_bytes<double>({0.1})), ElementsAre(0.1));
+  EXPECT_THAT(converted<uint16_t>({floating, 2, true}, "\x3e\x01"), ElementsAre(0x3E01));
+  EXPECT_EQ(dtype_of({floating, 2, false}), DType::f16);
+  EXPECT_EQ(dtype_of({boolean, 1, false}), DType::boolean);
+  EXPECT_EQ(dtype_of({unsigned_integer, 8, false}), DType::i64);
 }
 
 TEST(Zip, FindsStoredMembers) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "base/settings.h"
+#include "graph/graph.h"
+
+namespace renkei::job {
+
+struct MeasureRequest {
+  int64_t samples = 8;  // of the micro-batches that are measured
+  bool quiet = false;   // no progress
+};
+
+// The ops of the network that model.name asks for, with its loss, measured on one core of this
+// machine. An Error in a renkei without PyTorch.
+graph::Graph measured_graph(const Settings& settings, const MeasureRequest& request);
+
+}  // namespace renkei::job

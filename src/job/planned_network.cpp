@@ -1,0 +1,27 @@
+#include "job/planned_network.h"
+
+#include "graph/lowering.h"
+#include "job/network_data.h"
+#include "networks/settings.h"
+#include "rewrite/rewrite.h"
+
+namespace renkei::job {
+
+PlannedNetwork planned_network(const Settings& settings) {
+  PlannedNetwork planned{.open = capture::open_network(settings), .loss = {}};
+  const auto data = make_random_data(planned.open.network, 1, 1);
+  planned.loss = loss_for_random_data(settings, planned.open.network, *data);
+  return planned;
+}
+
+graph::Graph estimated_graph(const Settings& settings) {
+  const PlannedNetwork planned = planned_network(settings);
+  const program::Program training = capture::programs_of(planned.open, planned.loss).training;
+  graph::Graph graph =
+      graph::lower(rewrite::rewrite(training, rewrite::rewrite_options(settings)).program, 1).graph;
+  graph.name = networks::model_name(settings);
+  graph.estimated = true;
+  return graph;
+}
+
+}  // namespace renkei::job

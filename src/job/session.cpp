@@ -1,0 +1,186 @@
+#include "job/session.h"
+
+#include <cstring>
+
+#include "base/clock.h"
+#include "capture/safetensors.h"
+#include "run/make_model.h"
+#include "run/step_executor.h"
+#include "staging/message_cache.h"
+
+namespace renkei::job {
+namespace {
+
+using run::TrainJob;
+using run::TrainOptions;
+
+int64_t total_steps(const TrainOptions& options, const data::Sampler& sampler) {
+  return options.steps.value_or(options.epochs * sampler.steps_per_epoch());
+}
+
+// Tells communication from waiting, which takes the times of all ranks.
+void separate_waiting(comm::Communicator& communicator, std::vector<timeline::StepTimes>& steps,
+                      const comm::Call& call) {
+  std::vector<double> least;
+  for (const auto& step : steps) least.push_back(step[timeline::Category::communication]);
+  communicator.allreduce(comm::Buffer(std::span(least)), comm::Reduction::min, call);
+  timeline::split_waiting(steps, least);
+}
+
+}  // namespace
+
+Session::Session(const TrainJob& job, const TrainOptions& options)
+    : job_(job),
+      options_(options),
+      sampler_({.count = job.train_data.count(),
+                .global_batch = job.plan.batch.global,
+                .seed = options.seed,
+                .run = options.loader.run}),
+      steps_(total_steps(options, sampler_)),
+      recorder_(options.keep_events) {
+  comm::Transport& transport = job.communicator.transport();
+  options_.steps = steps_;
+  options_.loader.epochs = epochs();
+  if (options_.loader.share_cache && transport.size() > 1) {
+    peers_ = staging::make_message_cache(transport, options_.timeout_seconds);
+    options_.loader.peers = peers_.get();
+  }
+  worker_ = std::make_unique<run::Worker>(job_, options_);
+  device_.emplace(options_.device_memory, worker_->held(), transport.rank(),
+                  transport.host(transport.rank()));
+  job_.communicator.barrier(call("begin of training"));
+  result_.parameters = job_.model.parameter_count();
+  result_.steps = steps_;
+  result_.epochs = epochs();
+  result_.origin = now_seconds();
+  memory_.training_begins();
+}
+
+Session::~Session() = default;
+
+int64_t Session::epochs() const {
+  return (steps_ + steps_per_epoch() - 1) / steps_per_epoch();
+}
+
+comm::Call Session::call(std::string_view operation) const {
+  return {
+      .operation = operation, .step = next_step_ - 1, .timeout_seconds = options_.timeout_seconds};
+}
+
+run::StepReport Session::step() {
+  const int64_t step = next_step_, per_epoch = steps_per_epoch();
+  const run::StepPosition position{step / per_epoch, step % per_epoch, step};
+  const optim::RunLength run{
+      .steps_per_epoch = per_epoch, .steps = steps_, .batch = job_.plan.batch.global};
+  const double learning_rate = optim::learning_rate(options_.learning_rate, run, step);
+  const int64_t samples = sampler_.batch(position.step_in_epoch).size();
+  const double loss = device_->within([&] {
+    return run::execute_step(*worker_, position, {learning_rate, options_.emulated_task_seconds},
+                             recorder_) /
+           static_cast<double>(samples);
+  });
+  if (result_.samples == 0) result_.loss_first = loss;
+  result_.loss_last = loss;
+  result_.samples += samples;
+  ++next_step_;
+  return {.epoch = position.epoch,
+          .epochs = epochs(),
+          .step = step,
+          .steps = steps_,
+          .samples = samples,
+          .loss = loss,
+          .learning_rate = learning_rate,
+          .seconds = recorder_.steps().back().seconds};
+}
+
+bool Session::at_end_of_epoch() const {
+  return next_step_ % steps_per_epoch() == 0 || next_step_ == steps_;
+}
+
+std::optional<run::Evaluation> Session::evaluate() {
+  worker_->average_buffers(call("mean of the running statistics"));
+  if (!job_.held_out) return {};
+  result_.evaluation = device_->within([&] { return worker_->evaluate(call("evaluation")); });
+  return result_.evaluation;
+}
+
+Session::Snapshot Session::save() {
+  return {.next_step = next_step_, .rank = worker_->snapshot()};
+}
+
+void Session::restore(const Snapshot& snapshot) {
+  worker_->restore(snapshot.rank, call("restoring"));
+  next_step_ = snapshot.next_step;
+}
+
+run::TrainResult Session::result() {
+  run::TrainResult result = result_;
+  result.step_times = recorder_.steps();
+  separate_waiting(job_.communicator, result.step_times, call("exchange of step times"));
+  result.events = recorder_.events();
+  result.memory = run::exchange(memory_.breakdown(worker_->held()), job_.communicator,
+                                call("exchange of memory use"));
+  result.checksum = worker_->checksum(call("checksum of the parameters"));
+  return result;
+}
+
+void Session::save_weights(const std::filesystem::path& file) {
+  device_.reset();  // a tensor of another stage may be more than a device can hold
+  capture::NamedTensors tensors;
+  std::map<std::string, size_t> places;
+  std::pair<size_t, torch::Tensor> here{SIZE_MAX, {}};  // the one that was fetched last
+  const auto fetch = [&](size_t place) {
+    if (here.first == place) return;
+    here = {};  // one at a time
+    here = {place, worker_->fetch(place, call("saving of the weights"))};
+  };
+  for (const run::NamedPlace& named : run::named_places(job_.model)) {
+    places[named.name] = named.place;
+    tensors[named.name] = {
+        .dtype = named.dtype,
+        .sizes = named.sizes,
+        .read = [&, place = named.place](int64_t begin, std::span<char> into) {
+          fetch(place);
+          const torch::Tensor bytes = here.second.contiguous();
+          std::memcpy(into.data(), static_cast<const char*>(bytes.data_ptr()) + begin, into.size());
+        }};
+  }
+  if (job_.communicator.transport().rank() == 0)
+    return capture::write_safetensors(file.string(), tensors, {{"format", "pt"}});
+  // The others give what rank 0 asks for, in the same order.
+  for (const std::string& name : capture::order_in_safetensors(tensors))
+    if (tensors[name].bytes() > 0) fetch(places[name]);
+}
+
+void Session::collect() {
+  device_.reset();  // the whole network may be more than a device can hold
+  worker_->collect(call("collection of the parameters"));
+}
+
+void Session::close() {
+  device_.reset();
+  worker_->close();
+  worker_.reset();
+  peers_.reset();
+}
+
+void train(Session& session, run::Observer& observer) {
+  while (session.next_step() < session.steps()) {
+    const run::StepReport report = session.step();
+    observer.on_step(report);
+    if (!session.at_end_of_epoch()) continue;
+    if (const auto evaluation = session.evaluate())
+      observer.on_evaluation(report.step, *evaluation);
+  }
+}
+
+run::TrainResult train(const TrainJob& job, const TrainOptions& options, run::Observer& observer) {
+  Session session(job, options);
+  train(session, observer);
+  run::TrainResult result = session.result();
+  session.collect();
+  session.close();
+  return result;
+}
+
+}  // namespace renkei::job

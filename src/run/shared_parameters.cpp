@@ -1,0 +1,74 @@
+#include "run/shared_parameters.h"
+
+#include "run/buffers.h"
+
+namespace renkei::run {
+
+Held& Held::operator+=(const Held& other) {
+  parameters += other.parameters;
+  shared_out += other.shared_out;
+  in_tensors += other.in_tensors;
+  gradients += other.gradients;
+  optimizer += other.optimizer;
+  return *this;
+}
+
+SharedParameters::SharedParameters(const std::vector<torch::Tensor>& parameters,
+                                   comm::Communicator& world, GradientSink& sink,
+                                   const Options& options)
+    : transport_(
+          std::make_unique<comm::SubTransport>(world.transport(), options.ranks, options.channel)),
+      communicator_(
+          std::make_unique<comm::Communicator>(*transport_, world.options_among(options.ranks))) {
+  if (parameters.empty()) return;
+  comm::Communicator& communicator = *communicator_;
+  const auto call = [&](std::string_view operation) {
+    return comm::Call{.operation = operation, .timeout_seconds = options.update.timeout_seconds};
+  };
+  // Parameters first travel as they are in the network: ranks that share memory would get in each
+  // other's way.
+  broadcast_state(parameters, communicator, call("broadcast of the initial state"));
+
+  const auto as_floats = [](const comm::Buffer& buffer) {
+    return reinterpret_cast<float*>(buffer.data);
+  };
+  FlatMemory memory;
+  memory.gradients = [&](size_t count) {
+    return as_floats(communicator.allocate(count, comm::DType::f32));
+  };
+  // Over several hosts with the state divided among all, each sends its part to all others.
+  const bool one_host = communicator.local_size() == communicator.transport().size();
+  const bool divide = options.divide && !one_host;
+  values_are_shared_ = communicator.local_size() > 1 && !divide;
+  if (values_are_shared_) {
+    memory.values = [&](size_t count) {
+      return as_floats(*communicator.allocate_once(count, comm::DType::f32));
+    };
+    memory.fill_values = communicator.local_rank() == 0;
+  }
+  flat_ = std::make_unique<FlatParameters>(parameters, sink, memory);
+  communicator.local_barrier(call("begin of training"));
+  const Division division = divide               ? Division::all
+                            : values_are_shared_ ? Division::host
+                                                 : Division::none;
+  updater_ = std::make_unique<ParameterUpdater>(*flat_, division, communicator, options.update);
+}
+
+void SharedParameters::close() {
+  updater_.reset();
+  flat_.reset();
+  communicator_->close();
+}
+
+Held SharedParameters::held() const {
+  if (!flat_) return {};
+  const auto bytes = static_cast<int64_t>(flat_->value_span().size_bytes());
+  const int64_t sharers = values_are_shared_ ? communicator_->local_size() : 1;
+  return {.parameters = bytes,
+          .shared_out = bytes - bytes / sharers,
+          .in_tensors = values_are_shared_ ? 0 : bytes,
+          .gradients = bytes,
+          .optimizer = static_cast<int64_t>(updater_->state_bytes())};
+}
+
+}  // namespace renkei::run

@@ -1,0 +1,83 @@
+// A stage on this rank, and the micro-batches on their way through it, forward and back.
+//
+// Values cross to the next stage as they are, their gradients come back; where a value is used by
+// several stages, those in between pass it on, and its gradients add up on the way back in the
+// order in which one process would add them: from the last use to the first.
+//
+//   recompute          a stage keeps only what came in, and computes forward again before backward,
+//                      with the same random numbers and with copies of the running statistics
+//   two-part backward  the gradients of parameters of our kernels are put off; others are computed
+//                      with those of the inputs
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "run/batch_loader.h"
+#include "run/body.h"
+#include "run/lanes.h"
+#include "run/staged_network.h"
+
+namespace renkei::run {
+
+using CrossingValues = std::map<int, torch::Tensor>;
+
+struct MicroBatch {
+  int64_t samples = 0;
+  RandomKey random;  // its random numbers
+  Batch batch;
+  CrossingValues received;          // values from the stage before
+  CrossingValues leaves;            // the same, as the beginning of autograd's graph,
+  CrossingValues inner;             // and as the body gets them
+  std::vector<torch::Tensor> made;  // values for the stage behind, and results
+  CrossingValues gradients;         // of values, from the stage behind
+  CrossingValues input_gradients;   // for the stage before
+  std::unique_ptr<DeferredGradients> put_off;
+};
+
+class Stage {
+ public:
+  struct Place {
+    int number = 0;
+    std::vector<int> ranks;
+    int replica = 0;  // of these
+    LaneRange lanes;
+    bool recompute = false;
+  };
+  // The network must outlive the stage.
+  Stage(Place place, const StagedNetwork& network, int micro_batches);
+
+  int number() const { return place_.number; }
+  const Place& place() const { return place_; }
+  const Body& body() const { return body_; }
+  MicroBatch& micro_batch(int number) { return micro_batches_[static_cast<size_t>(number)]; }
+  std::vector<MicroBatch>& micro_batches() { return micro_batches_; }
+
+  // What it loads and receives must be in the micro-batch.
+  enum class Mode { training, evaluation };
+  void forward(MicroBatch& micro, Mode mode, ExecutionContext& context);
+
+  // `loss_gradient`: of the first output, where it is made here. In two parts, what is put off
+  // stays in the micro-batch. Afterwards it has the gradients for the stage before, and little
+  // else.
+  enum class Part { whole, inputs };
+  void backward(MicroBatch& micro, double loss_gradient, Part part, ExecutionContext& context);
+
+  // For the stage behind: those made here, without their history, and those passed on.
+  CrossingValues outgoing(const MicroBatch& micro) const;
+  // The sum that an output of the network came to; none where it is not made here.
+  std::optional<double> output(const MicroBatch& micro, size_t number) const;
+
+ private:
+  const plan::StageValues& values() const { return network_.stage(place_.number); }
+  std::vector<torch::Tensor> compute(MicroBatch& micro, bool with_gradients, Body::Pass pass,
+                                     ExecutionContext& context);
+
+  Place place_;
+  const StagedNetwork& network_;
+  Body body_;
+  std::vector<MicroBatch> micro_batches_;
+};
+
+}  // namespace renkei::run

@@ -1,0 +1,35 @@
+// How a network is trained, beside what it computes and who computes what.
+#pragma once
+
+#include <optional>
+
+#include "base/settings.h"
+#include "data/loader/loader.h"
+#include "optim/learning_rate.h"
+#include "plan/batch.h"
+#include "run/batch_norm_policy.h"
+#include "run/compute_options.h"
+#include "run/parameter_updater.h"
+
+namespace renkei::run {
+
+struct TrainOptions {
+  int64_t epochs = 1;
+  std::optional<int64_t> steps;  // overrides the epochs
+  uint64_t seed = 1;
+  optim::ScheduleOptions learning_rate;
+  UpdateOptions update;
+  BatchNormMode batch_norm = BatchNormMode::rank;
+  ComputeOptions compute;
+  data::LoaderOptions loader;  // but for rank and epochs
+  int64_t device_memory = 0;   // bytes that a rank may hold in training; 0: no limit
+  double timeout_seconds = 300;
+  bool keep_events = false;  // of the timeline
+  // Forwards, and each half of a backward, are stretched to this; 0: they take their time.
+  double emulated_task_seconds = 0;
+};
+
+TrainOptions train_options(const Settings& settings);
+plan::BatchRequest batch_request(const Settings& settings);
+
+}  // namespace renkei::run

@@ -1,0 +1,215 @@
+// How a rank gets ready: which stages it has, which parameters it keeps, with whom it shares them.
+// What it does in a step is in worker.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "comm/transport/tags.h"
+#include "plan/plan_file.h"
+#include "run/buffers.h"
+#include "run/memory.h"
+#include "run/worker.h"
+
+namespace renkei::run {
+namespace {
+
+// Of messages among some ranks; groups that have ranks in common need different ones.
+int channel(int number) {
+  if (number >= comm::channels::kMostGroups)
+    throw Error(ErrorCode::usage,
+                "the plan has more stages on a rank, or tied parameters, than "
+                "there are channels for their messages");
+  return comm::channels::group(number);
+}
+
+std::vector<std::vector<int>> ranks_of_stages(const plan::Plan& plan) {
+  std::vector<std::vector<int>> ranks;
+  for (const plan::Stage& stage : plan.stage_list) ranks.push_back(stage.ranks);
+  if (ranks.empty()) {
+    ranks.resize(1);
+    for (int rank = 0; rank < plan.ranks(); ++rank) ranks[0].push_back(rank);
+  }
+  return ranks;
+}
+
+// What the operations of a rank begin with.
+ExecutionContext make_context(const TrainOptions& options) {
+  ExecutionContext context{.winograd = options.compute.winograd, .dense = options.compute.dense};
+  context.sink.direct = options.compute.direct_gradients;
+  context.batch_norm.mode = options.batch_norm;
+  return context;
+}
+
+}  // namespace
+
+data::SamplerOptions Worker::sampling() const {
+  return {.count = job_.train_data.count(),
+          .global_batch = job_.plan.batch.global,
+          .seed = options_.seed,
+          .run = options_.loader.run};
+}
+
+Worker::Worker(const TrainJob& job, const TrainOptions& options)
+    : job_(job),
+      options_(options),
+      world_(job.communicator.transport()),
+      context_(make_context(options)),
+      ranks_of_stage_(ranks_of_stages(job.plan)),
+      loss_scale_(options.update.loss_scale),
+      links_(world_, ranks_of_stage_) {
+  plan::check_ranks(job_.plan, world_.size(), "the plan");
+  training_ =
+      std::make_unique<Phase>(Phase{.network = StagedNetwork(job_.model.training, job_.plan),
+                                    .lanes = Lanes(sampling(), Lanes::count(ranks_of_stage_),
+                                                   static_cast<int>(job_.plan.batch.accumulation)),
+                                    .tasks = {}});
+  check_links(training_->network, ranks_of_stage_);
+  place_stages(*training_);
+  divide_state();
+  if (job_.held_out) prepare_evaluation();
+  prepare_batch_norm();
+
+  schedule::StepParts parts{.norm = options_.update.needs_norm()};
+  for (size_t s = ranks_of_stage_.size(); s < sets_.size(); ++s)
+    parts.tied.push_back(sets_[s].stages);
+  training_->tasks = schedule::make_schedule(job_.plan, world_.rank(), parts);
+
+  data::SamplerOptions sampling = this->sampling();
+  const Stage::Place& first = training_->stages.front().place();
+  sampling.ranks = static_cast<int>(first.ranks.size());
+  options_.loader.rank = first.replica;  // the same in all its stages
+  loader_ =
+      std::make_unique<BatchLoader>(job_.train_data, data::Sampler(sampling), options_.loader);
+  training_->loader = loader_.get();
+}
+
+void Worker::place_stages(Phase& phase) {
+  for (size_t s = 0; s < ranks_of_stage_.size(); ++s) {
+    const std::vector<int>& ranks = ranks_of_stage_[s];
+    const auto found = std::ranges::find(ranks, world_.rank());
+    if (found == ranks.end()) continue;
+    const auto replica = static_cast<int>(found - ranks.begin());
+    phase.stages.emplace_back(
+        Stage::Place{
+            .number = static_cast<int>(s),
+            .ranks = ranks,
+            .replica = replica,
+            .lanes = phase.lanes.of_replica(replica, static_cast<int>(ranks.size())),
+            .recompute = !job_.plan.stage_list.empty() && job_.plan.stage_list[s].recompute},
+        phase.network, phase.lanes.micro_batches());
+  }
+}
+
+void Worker::prepare_evaluation() {
+  const auto micro_batches = training_->lanes.micro_batches();
+  const int64_t at_once =
+      std::max<int64_t>(64 * training_->lanes.count(), job_.plan.batch.global / micro_batches);
+  const BoundProgram& network = job_.model.evaluation_or_throw();
+  // The tensors of evaluation are those of training.
+  const auto in_training = training_->network.stages_of_state();
+  std::vector<std::vector<int>> stages_of;
+  for (const torch::Tensor& tensor : network.state) {
+    const auto& state = job_.model.training.state;
+    const auto found = std::ranges::find_if(
+        state, [&](const torch::Tensor& other) { return other.is_same(tensor); });
+    stages_of.push_back(found == state.end()
+                            ? std::vector<int>{}
+                            : in_training[static_cast<size_t>(found - state.begin())]);
+  }
+  evaluation_ = std::make_unique<Phase>(Phase{
+      .network = StagedNetwork(network, stages_of, job_.plan.stages),
+      .lanes = Lanes({.count = job_.held_out->count(), .global_batch = at_once, .shuffle = false},
+                     training_->lanes.count(), 1),
+      .tasks = {},
+      .mode = Stage::Mode::evaluation});
+  place_stages(*evaluation_);
+  evaluation_->tasks =
+      schedule::make_evaluation(job_.plan, world_.rank(), evaluation_->network.loads());
+}
+
+// What only other stages use leaves the memory of this rank, or never gets there.
+void Worker::divide_state() {
+  Model& model = job_.model;
+  const auto stages_of = training_->network.stages_of_state();
+  std::vector<bool> trained;
+  for (size_t i = 0; i < stages_of.size(); ++i) {
+    holders_.push_back(plan::ranks_of(ranks_of_stage_, stages_of[i]));
+    trained.push_back(model.is_trained(i));
+    if (std::ranges::binary_search(holders_.back(), world_.rank()))
+      model.materialise(i);
+    else
+      model.release(i);
+  }
+  sets_ = plan::parameter_sets(ranks_of_stage_, stages_of, trained);
+  const auto stages = static_cast<int>(ranks_of_stage_.size());
+  const int groups = job_.plan.shape().groups();
+  for (int s = 0; s < static_cast<int>(sets_.size()); ++s) {
+    const plan::ParameterSet& set = sets_[static_cast<size_t>(s)];
+    if (!std::ranges::binary_search(set.ranks, world_.rank())) continue;
+    const bool tied = s >= stages;
+    SharedParameters::Options options{
+        .ranks = tied ? set.ranks : ranks_of_stage_[static_cast<size_t>(s)],
+        .channel = channel(tied ? job_.plan.chunks + s - stages : s / groups),
+        .divide = job_.plan.sharded_optimizer,
+        .update = options_.update};
+    if (tied) options.update.overlap = false;  // nothing is computed any more
+    std::vector<torch::Tensor> parameters;
+    for (const int p : set.parameters)
+      parameters.push_back(model.training.state[static_cast<size_t>(p)]);
+    parameters_[s] =
+        std::make_unique<SharedParameters>(parameters, job_.communicator, context_.sink, options);
+  }
+  for (const Stage& stage : training_->stages) {
+    std::vector<torch::Tensor>& buffers = buffers_[stage.number()];
+    std::vector<torch::Tensor> others;
+    for (size_t i = 0; i < stages_of.size(); ++i)
+      if (!trained[i] && std::ranges::binary_search(stages_of[i], stage.number())) {
+        const bool buffer = model.training.program.state[i].kind == program::StateKind::buffer;
+        (buffer ? buffers : others).push_back(model.training.state[i]);
+      }
+    comm::Communicator& replicas = parameters(stage.number()).communicator();
+    for (const auto* tensors : {&buffers, &others})
+      broadcast_state(*tensors, replicas, call("broadcast of the initial state"));
+  }
+  for (const torch::Tensor& parameter : model.trained_by_autograd())
+    context_.sink.remove(parameter);
+  release_unused_memory();
+}
+
+// Synchronised, each stage exchanges its sums among its replicas, beside what the reducer's thread
+// does.
+void Worker::prepare_batch_norm() {
+  if (options_.batch_norm != BatchNormMode::synchronised) return;
+  const Lanes& lanes = training_->lanes;
+  const int64_t last = lanes.sampler().steps_per_epoch() - 1;
+  for (const int64_t step : {int64_t{0}, last})
+    for (const auto& ranks : ranks_of_stage_)
+      for (int replica = 0; replica < static_cast<int>(ranks.size()); ++replica)
+        for (int m = 0; m < lanes.micro_batches(); ++m)
+          if (step < options_.steps.value_or(last + 1) &&
+              lanes.samples(step, m, lanes.of_replica(replica, static_cast<int>(ranks.size()))) ==
+                  0)
+            throw Error(ErrorCode::usage,
+                        fmt::format("synchronised batch normalisation needs samples on every rank, "
+                                    "and step {} of an epoch has {} for {} ranks",
+                                    step, lanes.sampler().batch(step).size(), ranks.size()),
+                        "use another batch, or --set train.batch_norm=rank");
+  const int tied = static_cast<int>(sets_.size() - ranks_of_stage_.size());
+  for (const Stage& stage : training_->stages) {
+    const int number = stage.number();
+    statistics_[number] = std::make_unique<SharedParameters>(
+        std::vector<torch::Tensor>{}, job_.communicator, context_.sink,
+        SharedParameters::Options{
+            .ranks = stage.place().ranks,
+            .channel = channel(job_.plan.chunks + tied + number / job_.plan.shape().groups()),
+            .update = options_.update});
+    sum_statistics_[number] = [this, number](std::span<double> sums) {
+      statistics_.at(number)->communicator().allreduce(comm::Buffer(sums), comm::Reduction::sum,
+                                                       call("statistics of batch normalisation"));
+    };
+  }
+}
+
+}  // namespace renkei::run
