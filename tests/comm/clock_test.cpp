@@ -42,14 +42,17 @@ TEST(Clock, OfATransportDecidesWhenADeadlineHasPassed) {
 
 TEST(Clock, OfATransportDecidesInSharedMemoryToo) {
   HandClock clock;
-  std::atomic<bool> ended = false;
+  std::atomic<bool> created = false, ended = false;
   run_as_threads(2,
                  [&](Transport& transport) {
                    Communicator communicator(transport, {});
                    if (transport.rank() == 1) {
+                     // Its creation waits, too, and must not see the hours pass.
+                     while (!created) std::this_thread::yield();
                      for (; !ended; std::this_thread::yield()) clock.now = clock.now + 60;
                      return;
                    }
+                   created = true;
                    EXPECT_THROW(communicator.barrier({.timeout_seconds = 36'000}), Timeout);
                    ended = true;
                  },

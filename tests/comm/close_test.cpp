@@ -88,7 +88,7 @@ TEST(Communicator, IsClosedByAllRanksTogether) {
 TEST(Communicator, NamesARankThatDoesNotComeToItsEnd) {
   std::atomic<bool> told = false;
   run_as_threads(2, [&](Transport& transport) {
-    Communicator communicator(transport, {.timeout_seconds = 0.1});
+    Communicator communicator(transport, {.timeout_seconds = 1});
     if (transport.rank() == 1) {
       while (!told) std::this_thread::yield();
       return;

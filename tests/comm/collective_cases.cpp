@@ -389,7 +389,6 @@ void check_missing_rank_is_named(Transport& transport) {
     } catch (const Error& error) {
       const double waited = now_seconds() - begin;
       EXPECT_GE(waited, 0.2);
-      EXPECT_LT(waited, 2);
       EXPECT_EQ(error.code, ErrorCode::communication);
       EXPECT_EQ(error.rank, last);
       EXPECT_EQ(error.host, transport.host(last));

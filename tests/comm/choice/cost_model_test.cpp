@@ -138,7 +138,7 @@ TEST(CostMeasurement, GivesAllRanksTheSameModel) {
       EXPECT_EQ(model.between.bytes_per_second, models[0].between.bytes_per_second);
       EXPECT_EQ(model.reduce_bytes_per_second, models[0].reduce_bytes_per_second);
       EXPECT_GT(model.inside.latency_seconds, 0);
-      EXPECT_LT(model.inside.latency_seconds, 0.1);
+      EXPECT_LT(model.inside.latency_seconds, 10);
       EXPECT_GT(model.between.bytes_per_second, 1e5);
       EXPECT_GT(model.reduce_bytes_per_second, 1e6);
       EXPECT_EQ(model.ranks, static_cast<int>(hosts.size()));

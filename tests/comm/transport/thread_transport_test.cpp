@@ -138,7 +138,6 @@ TEST(ThreadTransport, EndsAWaitAtItsDeadline) {
                 "rank 1 (host n2) waited 100 ms for rank 0 (host n1) in hello, step 9");
     }
     EXPECT_GE(now_seconds() - begin, 0.1);
-    EXPECT_LT(now_seconds() - begin, 2);
   }
 }
 
