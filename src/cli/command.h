@@ -17,6 +17,7 @@ struct Invocation {
   bool json = false;
   bool quiet = false;
   int ranks = 0;                       // -n; 0: not given
+  int restarts = 0;                    // of a job that loses ranks, where the command can go on
   std::vector<std::string> arguments;  // the command line, to start ranks with
 };
 
@@ -27,6 +28,8 @@ struct Command {
   std::vector<std::string> sections;               // whose settings have flags here
   std::function<void(Arguments&)> add_flags = {};  // its own arguments, where it has some
   std::function<int(Invocation&)> run;             // returns the exit code
+  // A file of settings that comes before all others, where the arguments name one.
+  std::function<std::filesystem::path()> earlier_settings = {};
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
   std::map<std::string, std::string> former_flags = {};  // that are gone, and what to do instead
 };

@@ -108,8 +108,10 @@ const CLI::App& innermost(const CLI::App& app) {
   return chosen.empty() ? app : innermost(*chosen.front());
 }
 
-void apply(Parsed& parsed, const CLI::App& app) {
+void apply(Parsed& parsed, const Command& command, const CLI::App& app) {
   Settings& settings = parsed.invocation.settings;
+  if (command.earlier_settings)
+    if (const auto file = command.earlier_settings(); !file.empty()) settings.load_toml(file);
   if (!parsed.config_file.empty()) settings.load_toml(parsed.config_file);
   for (const std::string& assignment : parsed.assignments)
     settings.set_assignment(assignment, "--set");
@@ -194,7 +196,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
         refuse_former(commands[i], word);
         refuse_unknown(*apps[i], word);
       }
-      apply(parsed[i], *apps[i]);
+      apply(parsed[i], commands[i], *apps[i]);
     }
     if (parsed[i].print_config) {
       fmt::print("{}", parsed[i].invocation.settings.to_toml());

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "comm/buffer/chunk_range.h"
 
 namespace renkei::run {
 namespace {
@@ -240,6 +239,41 @@ void ParameterUpdater::set_state(const std::vector<std::vector<float>>& state) {
   for (const auto& bucket : buckets_)
     for (int i = 0; i < bucket->optimizer.states(); ++i)
       std::ranges::copy(state.at(next++), bucket->optimizer.state(i).begin());
+}
+
+// Ranks that update everything have copies of the state, and so have hosts whose ranks divide it:
+// of n copies, each writes its n-th part.
+comm::Range ParameterUpdater::written_of(size_t count) const {
+  comm::Transport& transport = communicator_.transport();
+  if (division_ == Division::all) return {0, count};
+  if (division_ == Division::none)
+    return comm::chunk_range(count, transport.size(), transport.rank());
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < transport.size(); ++rank)
+    if (std::ranges::find(hosts, transport.host(rank)) == hosts.end())
+      hosts.push_back(transport.host(rank));
+  const auto mine = std::ranges::find(hosts, transport.host(transport.rank())) - hosts.begin();
+  return comm::chunk_range(count, static_cast<int>(hosts.size()), static_cast<int>(mine));
+}
+
+std::vector<ParameterUpdater::StateRun> ParameterUpdater::state_runs(Runs which) {
+  const size_t total = parameters_.value_span().size();
+  const comm::Range wanted = which == Runs::held ? comm::Range{0, total} : written_of(total);
+  std::vector<StateRun> runs;
+  for (const auto& bucket : buckets_)
+    for (size_t s = bucket->first_slot; s < bucket->first_slot + bucket->parameters; ++s) {
+      const auto first = static_cast<size_t>(parameters_.slots()[s].offset);
+      const auto end = first + static_cast<size_t>(parameters_.slots()[s].count);
+      const size_t from = std::max({first, bucket->mine.begin, wanted.begin});
+      const size_t to = std::min({end, bucket->mine.end, wanted.end});
+      for (int i = 0; from < to && i < bucket->optimizer.states(); ++i)
+        runs.push_back(
+            {.slot = s,
+             .state = i,
+             .begin = static_cast<int64_t>(from - first),
+             .values = bucket->optimizer.state(i).subspan(from - bucket->mine.begin, to - from)});
+    }
+  return runs;
 }
 
 size_t ParameterUpdater::state_bytes() const {

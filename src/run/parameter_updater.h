@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "comm/async_reducer.h"
+#include "comm/buffer/chunk_range.h"
 #include "comm/communicator.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
@@ -86,6 +87,16 @@ class ParameterUpdater {
   // The state itself: for each bucket, one after the other, each of its arrays.
   std::vector<std::vector<float>> state() const;
   void set_state(const std::vector<std::vector<float>>& state);
+  // The same by parameter: of the array `state`, the elements from `begin` on of a slot's. Those
+  // that this rank holds, or those that it writes where every element is to be written once.
+  struct StateRun {
+    size_t slot = 0;
+    int state = 0;
+    int64_t begin = 0;
+    std::span<float> values = {};
+  };
+  enum class Runs { held, written };
+  std::vector<StateRun> state_runs(Runs which);
   int buckets() const { return static_cast<int>(buckets_.size()); }
 
  private:
@@ -101,6 +112,7 @@ class ParameterUpdater {
   void reduce(Bucket& bucket);
   void update(Bucket& bucket);
   void sum_over_parts(comm::Buffer buffer);
+  comm::Range written_of(size_t count) const;
   comm::Call call(std::string_view operation) const;
 
   FlatParameters& parameters_;

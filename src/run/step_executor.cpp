@@ -61,7 +61,7 @@ void sleep_until(double time) {
 double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
                     timeline::Recorder& recorder) {
   recorder.begin_step(now_seconds());
-  worker.begin_step(position, options.learning_rate);
+  worker.begin_step(position, options.learning_rate, options.votes);
   for (const Task& task : worker.tasks()) {
     const double begin = now_seconds();
     worker.execute(task);

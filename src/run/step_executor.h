@@ -13,6 +13,7 @@ namespace renkei::run {
 struct StepOptions {
   double learning_rate = 0;
   double emulated_task_seconds = 0;  // as in TrainOptions
+  Votes votes = {};                  // of this rank
 };
 double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
                     timeline::Recorder& recorder);
