@@ -73,6 +73,8 @@ void declare_compute_settings(Settings& settings) {
         {.name = name, .kind = SettingKind::boolean, .default_value = "true", .help = help});
   };
   declare_switch("compute.winograd", "compute 3 × 3 convolutions by Winograd's method");
+  declare_switch("compute.products",
+                 "compute products of matrices by oneDNN, not by the BLAS of PyTorch");
   declare_switch("compute.direct_gradients",
                  "let kernels write gradients directly to where they are reduced");
 }

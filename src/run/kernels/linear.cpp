@@ -2,7 +2,7 @@
 #include "compute/dropout.h"
 #include "compute/gelu.h"
 #include "compute/relu.h"
-#include "run/kernels/common.h"
+#include "run/kernels/products.h"
 #include "run/kernels/registry.h"
 
 namespace renkei::run::kernels {
@@ -25,8 +25,8 @@ Tensor product(const ExecutionContext* context, const Tensor& input, const Tenso
     compute::dense_forward(*shape, data(input), data(weight), data(bias), relu, place(output));
     return output;
   }
-  Tensor output =
-      bias.defined() ? torch::addmm(bias, input, weight.t()) : torch::mm(input, weight.t());
+  Tensor output = multiply(context, input, weight.t());
+  if (bias.defined()) output.add_(bias);
   if (relu) compute::relu_in_place(output.numel(), place(output));
   return output;
 }
@@ -38,9 +38,9 @@ void weight_gradient_into(const ExecutionContext* context, const Tensor& gradien
   else if (write == compute::Write::add)
     // Not addmm_: that may begin its sums with what is there, and then micro-batches of one rank
     // would give other bits than those of several.
-    to.add_(gradient.t().mm(input));
+    to.add_(multiply(context, gradient.t(), input));
   else
-    torch::mm_out(to, gradient.t(), input);
+    multiply_into(context, gradient.t(), input, to);
 }
 
 Tensor give_weight_gradient(ExecutionContext* context, const Tensor& weight, const Tensor& gradient,
@@ -71,7 +71,9 @@ ExecutionContext* remembered_context(AutogradContext* saved_for) {
   return ExecutionContext::from_argument(saved_for->saved_data["context"].toInt());
 }
 Tensor input_gradient(AutogradContext* saved_for, const Tensor& gradient, const Tensor& weight) {
-  return saved_for->saved_data["input_gradient"].toBool() ? gradient.mm(weight) : Tensor();
+  return saved_for->saved_data["input_gradient"].toBool()
+             ? multiply(remembered_context(saved_for), gradient, weight)
+             : Tensor();
 }
 
 struct Linear : torch::autograd::Function<Linear> {
@@ -104,7 +106,7 @@ struct LinearGelu : torch::autograd::Function<LinearGelu> {
   static Tensor forward(AutogradContext* saved_for, const Tensor& given, const Tensor& weight,
                         const Tensor& bias, bool tanh, int64_t context) {
     const Tensor input = given.contiguous();
-    const Tensor before = torch::mm(input, weight.t());
+    const Tensor before = multiply(ExecutionContext::from_argument(context), input, weight.t());
     Tensor output = torch::empty_like(before);
     compute::gelu_forward(rows_of(before), tanh ? compute::Gelu::tanh : compute::Gelu::erf,
                           data(before), data(bias), place(output));
@@ -138,7 +140,7 @@ struct LinearAdd : torch::autograd::Function<LinearAdd> {
     const auto* execution = ExecutionContext::from_argument(context);
     const compute::Dropout dropout{.key = execution ? execution->operation_seed : 0,
                                    .probability = share};
-    Tensor output = torch::mm(input, weight.t());
+    Tensor output = multiply(execution, input, weight.t());
     compute::bias_dropout_add(dropout, rows_of(output), data(output), data(bias), data(added),
                               place(output));
     saved_for->save_for_backward({input, weight, bias});
