@@ -92,6 +92,9 @@ class Worker {
   void divide_state();
   void prepare_batch_norm();
   data::SamplerOptions sampling() const;
+  // For the stages of this rank; only the fields that they use are read.
+  std::unique_ptr<BatchLoader> make_loader(const Phase& phase, const data::Dataset& data,
+                                           data::LoaderOptions options) const;
 
   void load(const schedule::Task& task);
   void expect(const schedule::Task& task);
