@@ -18,6 +18,7 @@ struct Invocation {
   bool quiet = false;
   int ranks = 0;                       // -n; 0: not given
   std::vector<std::string> arguments;  // the command line, to start ranks with
+  std::vector<std::string> program;    // of a command that starts one: its words
 };
 
 // One command: a file in this folder makes it, main lists it.
@@ -28,6 +29,8 @@ struct Command {
   std::function<void(Arguments&)> add_flags = {};  // its own arguments, where it has some
   std::function<int(Invocation&)> run;             // returns the exit code
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
+  bool starts_program =
+      false;  // the first word that is no flag, and all behind it, are a program's
   std::map<std::string, std::string> former_flags = {};  // that are gone, and what to do instead
 };
 
