@@ -2,6 +2,7 @@
 
 #include "cli/ranks.h"
 #include "comm/communicator.h"
+#include "dense/linpack.h"
 #include "job/run_directory.h"
 #include "job/training_data.h"
 #include "networks/settings.h"
@@ -24,6 +25,7 @@ Settings declare_all_settings() {
   run::declare_compute_settings(settings);
   comm::declare_settings(settings);
   plan::declare_settings(settings);
+  dense::declare_linpack_settings(settings);
   return settings;
 }
 
