@@ -7,6 +7,7 @@ namespace renkei::cli {
 
 Command make_train_command();
 Command make_plan_command();
+Command make_simulate_command();
 Command make_model_list_command();
 Command make_model_export_command();
 Command make_model_show_command();
