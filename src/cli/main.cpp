@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
                                      cli::make_data_info_command(),
                                      cli::make_data_verify_command(),
                                      cli::make_data_stage_command(),
+                                     cli::make_simulate_command(),
                                  });
   } catch (const std::exception& exception) {
     const Error error = cli::as_error(exception);
