@@ -51,13 +51,6 @@ void declare_settings(Settings& settings) {
                     .low = 1,
                     .high = 1e15,
                     .flag = "--steps"});
-  settings.declare({.name = "train.timeline",
-                    .kind = SettingKind::choice,
-                    .default_value = "off",
-                    .help = "write timeline.json, for chrome://tracing or Perfetto: every task of "
-                            "every rank",
-                    .choices = {"off", "tasks"},
-                    .flag = "--timeline"});
   settings.declare({.name = "train.batch_norm",
                     .kind = SettingKind::choice,
                     .default_value = "rank",
