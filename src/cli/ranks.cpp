@@ -15,6 +15,7 @@
 #include "cluster/limits.h"
 #include "cluster/supervisor.h"
 #include "job/faults.h"
+#include "job/run_timeline.h"
 
 namespace renkei::cli {
 namespace {
@@ -40,6 +41,7 @@ int supervise_local_ranks(Invocation& invocation) {
   std::vector<std::string> program = invocation.arguments;
   program[0] = std::filesystem::read_symlink("/proc/self/exe");
   cluster::check_limits(cluster::current_limits(), invocation.ranks);
+  job::note_beginning_for_ranks();
   for (int start = 0;; ++start) {
     const auto result = cluster::supervise(
         cluster::local_launch_command(invocation.ranks, program),
@@ -83,6 +85,10 @@ void declare_rank_settings(Settings& settings) {
                     .low = 1,
                     .high = 4096,
                     .flag = "--threads"});
+}
+
+bool has_launcher() {
+  return launcher().has_value();
 }
 
 bool is_first_rank() {

@@ -12,20 +12,19 @@
 #include "cli/stop_signals.h"
 #include "cli/train_output.h"
 #include "cluster/failure_notes.h"
-#include "comm/collectives/gather.h"
 #include "job/checkpoints.h"
 #include "job/choose_plan.h"
 #include "job/faults.h"
 #include "job/network_data.h"
 #include "job/resume.h"
 #include "job/run_directory.h"
+#include "job/run_timeline.h"
 #include "job/session.h"
 #include "networks/settings.h"
 #include "run/device.h"
 #include "run/loaded_libraries.h"
 #include "run/make_model.h"
 #include "run/memory.h"
-#include "timeline/chrome_trace.h"
 
 namespace renkei::cli {
 namespace {
@@ -99,6 +98,7 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
   const Settings& settings = invocation.settings;
   comm::Transport& transport = context.world.transport();
   const bool first = transport.rank() == 0;
+  job::Phases phases;
   const std::string warning = run::check_loaded_libraries();
   if (first && !warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
   if (first && settings.text("train.precision") == "bf16" &&
@@ -111,12 +111,14 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
   const capture::OpenNetwork open = capture::open_network(settings);
   const job::TrainingData data =
       job::open_training_data(settings, job::needs_of(open.network, context.threads));
+  phases.end("opening of network and data");
   run::ModelOptions model_options = run::model_options(settings, context.threads);
   model_options.on_demand = true;
   run::Model model =
       run::make_model(open, job::loss_for(settings, open.network, *data.train), model_options);
   comm::Communicator communicator(transport,
                                   comm::communicator_options(settings, transport.size()));
+  phases.end("making of the model");
   const auto [plan, predicted] = job::choose_plan(
       flags.run ? job::planning_settings(settings, *flags.run, transport.size()) : settings,
       {.model = model,
@@ -125,6 +127,7 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
        .threads = context.threads,
        .quiet = invocation.quiet});
 
+  phases.end("planning");
   context.run_directory =
       flags.run ? *flags.run
                 : job::make_run_directory(settings, networks::model_name(settings), transport);
@@ -143,11 +146,13 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
            context.threads, plan.batch.equation());
 
   log.info("{}", communicator.topology());
+  phases.open(settings, context.run_directory, transport);
   const run::TrainJob job{.model = model,
                           .train_data = *data.train,
                           .held_out = data.held_out.get(),
                           .communicator = communicator,
-                          .plan = plan};
+                          .plan = plan,
+                          .timeline = phases.file()};
   std::unique_ptr<run::Observer> observer = std::make_unique<NoOutput>();
   TrainOutput* output = nullptr;
   TrainSummary summary{.model = networks::model_name(settings),
@@ -172,6 +177,7 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
       output = writing.get();
       observer = std::move(writing);
     }
+    phases.end("setting up of the ranks");
     job::Checkpoints checkpoints(session, saving);
     const StopSignals signals;
     const job::Faults faults(settings, transport.rank(), job::Faults::earlier_starts());
@@ -180,6 +186,7 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
       if (faults.nan_before(session.next_step())) session.spoil();
       return signals.arrived() != 0;
     });
+    phases.skip();
     summary.result = session.result();
     summary.result.steps = session.next_step();
     if (summary.finished && settings.boolean("train.save")) {
@@ -187,23 +194,16 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
       session.save_weights(summary.weights);
     }
     session.close();
+    phases.end("saving of the weights");
   } catch (const Error& error) {
     if (error.code == ErrorCode::communication)
       log.error("{}; the last operations:\n{}", error.message, communicator.journal().text());
     throw;
   }
   log.info("done after {} steps", summary.result.steps);
-  if (settings.text("train.timeline") != "off") {
-    const auto traces = comm::gather_texts(
-        transport,
-        timeline::trace_events(summary.result.events, transport.rank(),
-                               transport.host(transport.rank()), summary.result.origin),
-        {.operation = "gathering of the timeline",
-         .timeout_seconds = settings.seconds("comm.timeout")});
-    if (first)
-      write_file_atomically(context.run_directory / "timeline.json",
-                            timeline::chrome_trace(traces));
-  }
+  phases.close(context.run_directory, transport,
+               {.operation = "gathering of the timeline",
+                .timeout_seconds = settings.seconds("comm.timeout")});
   if (!first) return;
   output->finish();
   const std::string json = summary_as_json(summary);
@@ -239,7 +239,8 @@ Command make_train_command() {
                 if (flags->no_save) settings.set("train.save", "false", "--no-save");
                 if (flags->run) {
                   job::take_over(settings, *flags->run);
-                  if (invocation.ranks == 0) invocation.ranks = job::ranks_of_run(*flags->run);
+                  if (invocation.ranks == 0 && !has_launcher())
+                    invocation.ranks = job::ranks_of_run(*flags->run);
                 }
                 // Mistakes are found before any rank is started, and told once.
                 const int ranks = expected_ranks(invocation);
