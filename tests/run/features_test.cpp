@@ -155,10 +155,8 @@ TestCase batch_norm_case() {
     }
     value = builder.flatten(builder.adaptive_avg_pool2d(value, 1), 1);
     builder.output("output", networks::linear(builder, value, "last", {.out = 5}));
-    return networks::Network{.training = builder.finish(),
-                             .outputs = 5,
-                             .input_shape = {3, 8, 8},
-                             .random_sample = {.classes = 5}};
+    return networks::Network{
+        .training = builder.finish(), .outputs = 5, .random_sample = {.classes = 5}};
   };
   return test;
 }
