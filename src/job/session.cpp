@@ -1,5 +1,7 @@
 #include "job/session.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "base/clock.h"
@@ -84,7 +86,8 @@ run::StepReport Session::step() {
     return run::execute_step(*worker_, position,
                              {.learning_rate = learning_rate,
                               .samples = samples,
-                              .emulated_task_seconds = options_.emulated_task_seconds},
+                              .emulated_task_seconds = options_.emulated_task_seconds,
+                              .votes = std::exchange(mine_, {})},
                              recorder_) /
            static_cast<double>(samples);
   });
@@ -122,6 +125,57 @@ Session::Snapshot Session::save() {
 void Session::restore(const Snapshot& snapshot) {
   worker_->restore(snapshot.rank, call("restoring"));
   next_step_ = snapshot.next_step;
+}
+
+checkpoint::Progress Session::progress() const {
+  const int64_t per_epoch = steps_per_epoch();
+  checkpoint::Progress progress{
+      .step = next_step_,
+      .steps = steps_,
+      .epoch = next_step_ / per_epoch,
+      .sample_in_epoch = sampler_.batch(next_step_ % per_epoch).begin,
+      .batch = job_.plan.batch.global,
+      .samples = job_.train_data.count(),
+      .seed = options_.seed,
+      .optimizer = std::string(optim::name_of(options_.update.optimizer.kind)),
+      .loss_scale = worker_->loss_scale().scale(),
+      .good_steps = worker_->loss_scale().good_steps(),
+      .first_loss = result_.loss_first,
+      .last_loss = result_.loss_last};
+  if (result_.evaluation) {
+    progress.metrics["loss"] = result_.evaluation->loss;
+    if (result_.evaluation->accuracy) progress.metrics["accuracy"] = *result_.evaluation->accuracy;
+  }
+  return progress;
+}
+
+void Session::spoil() {
+  for (const torch::Tensor& tensor : job_.model.trained())
+    if (tensor.numel() > 0 && tensor.unsafeGetTensorImpl()->has_storage() && tensor.nbytes() > 0) {
+      tensor.data().flatten()[0].fill_(std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
+}
+
+void Session::restore(checkpoint::Reader& reader) {
+  const checkpoint::Progress then = reader.manifest().progress, now = progress();
+  const auto must_be_same = [&](std::string_view what, const auto& before, const auto& here) {
+    if (before != here)
+      throw Error(ErrorCode::usage,
+                  fmt::format("{} has a checkpoint of a training with {} {}, and this one has {}",
+                              reader.directory().string(), what, before, here),
+                  "go on with the settings that it had, or begin a new run with its weights in "
+                  "model.weights");
+  };
+  must_be_same("a batch of", then.batch, now.batch);
+  must_be_same("samples:", then.samples, now.samples);
+  must_be_same("the seed", then.seed, now.seed);
+  must_be_same("the optimizer", then.optimizer, now.optimizer);
+  worker_->restore(reader, call("loading of a checkpoint"));
+  next_step_ = then.step;
+  result_.loss_first = then.first_loss;
+  result_.loss_last = then.last_loss;
+  result_.samples = next_step_ / steps_per_epoch() * then.samples + then.sample_in_epoch;
 }
 
 run::TrainResult Session::result() {

@@ -89,6 +89,12 @@ std::vector<RunPart> parts_of(const timeline::RankTimeline& rank, double wall) {
 
 }  // namespace
 
+void RunReport::set_summary(nlohmann::json its_summary) {
+  summary = std::move(its_summary);
+  status = Status::finished;
+  ended.clear();
+}
+
 std::string RunReport::model() const {
   if (summary.is_object()) return summary.value("model", "");
   return config.is_object() ? config.value("model.name", "") : "";

@@ -37,6 +37,7 @@ struct RunReport {
   double wall_seconds = 0;     // of rank 0, as far as is known
   std::vector<RunPart> parts;  // of it
 
+  void set_summary(nlohmann::json summary);  // the run has come to its end
   std::string name() const { return directory.filename().string(); }
   std::string model() const;
   double samples_per_second() const;

@@ -39,7 +39,7 @@ SharedParameters::SharedParameters(const std::vector<torch::Tensor>& parameters,
   // Over several hosts with the state divided among all, each sends its part to all others.
   const bool one_host = communicator.local_size() == communicator.transport().size();
   const bool divide = options.divide && !one_host;
-  values_are_shared_ = communicator.local_size() > 1 && !divide;
+  values_are_shared_ = communicator.local_size() > 1 && !divide && !options.own_values;
   if (values_are_shared_) {
     memory.values = [&](size_t count) {
       return as_floats(*communicator.allocate_once(count, comm::DType::f32));
@@ -58,6 +58,16 @@ void SharedParameters::close() {
   updater_.reset();
   flat_.reset();
   communicator_->close();
+}
+
+comm::Range SharedParameters::filled() const {
+  const size_t count = flat_->value_span().size();
+  if (!values_are_shared_) return {0, count};
+  return comm::chunk_range(count, communicator_->local_size(), communicator_->local_rank());
+}
+
+comm::Range SharedParameters::written() const {
+  return comm::chunk_range(flat_->value_span().size(), transport_->size(), transport_->rank());
 }
 
 Held SharedParameters::held() const {
