@@ -1,7 +1,7 @@
 // Curves over the steps, by uPlot.
 import uPlot from "uplot";
 import type { Report, Run } from "./data";
-import { colour, legend, text_colour } from "./colours";
+import { colour, text_colour } from "./colours";
 import { card, count, element, seconds } from "./words";
 
 const charts: { plot: uPlot; box: HTMLElement }[] = [];
@@ -83,5 +83,5 @@ export function stacked(report: Report, run: Run): HTMLElement | null {
       value: (_, __, ___, at) => (at === null ? "" : seconds(used[i]!.values[at] ?? 0)) }))] },
   [steps.number, ...order.map((i) => sums[i]!)] as uPlot.AlignedData);
   return card("Every step by cause", "Mean of all ranks, cause upon cause; the upper edge is the step. Outliers above the 98th percentile are cut off.",
-    box, legend(used.map((one) => one.category)));
+    box);
 }

@@ -37,9 +37,9 @@ function scaling(runs: Run[]): SVGElement {
 }
 
 export function comparison(report: Report, choose: (index: number) => void): HTMLElement | null {
-  const runs = report.runs;
-  if (runs.length < 2) return null;
-  const first = [...runs].sort((a, b) => a.ranks - b.ranks)[0]!;
+  if (report.runs.length < 2) return null;
+  const runs = [...report.runs].sort((a, b) => a.ranks - b.ranks);
+  const first = runs[0]!;
   const per_rank = first.samples_per_second / first.ranks;
   const longest = Math.max(...runs.map((run) => run.step_seconds), 1e-12);
   const bars = element("div", { class: "bars" });
@@ -50,9 +50,9 @@ export function comparison(report: Report, choose: (index: number) => void): HTM
         title: `${category}: ${seconds(run.time[category])} — ${meaning[category]}` }));
     bars.append(element("span", {}, `${run.ranks} rank${run.ranks === 1 ? "" : "s"}`), line, element("span", {}, seconds(run.step_seconds)));
   }
-  const rows = runs.map((run, i) => {
-    const open = element("button", { type: "button", "data-run": `${i}` }, run.name);
-    open.addEventListener("click", () => choose(i));
+  const rows = runs.map((run) => {
+    const open = element("button", { type: "button", "data-run": run.name }, run.name);
+    open.addEventListener("click", () => choose(report.runs.indexOf(run)));
     return [open, `${run.ranks}`, `${run.hosts.length}`, count(run.samples_per_second), seconds(run.step_seconds),
       percent(run.samples_per_second / (run.ranks * per_rank)), percent(run.time.communication / run.step_seconds),
       percent((run.time.wait + run.time.imbalance + run.time.bubble) / run.step_seconds), run.verdict.sentence];

@@ -2,6 +2,7 @@
 import type { Report, Run } from "./data";
 import { curves, forget_charts, stacked } from "./charts";
 import { comparison } from "./compare";
+import { follow, is_live } from "./live";
 import { links, stragglers, waits } from "./heat";
 import { plan } from "./plan";
 import { schedule } from "./schedule";
@@ -10,7 +11,9 @@ import { timeline } from "./timeline";
 import { element } from "./words";
 
 const app = document.getElementById("app")!;
-const report = JSON.parse(document.getElementById("data")!.textContent ?? "") as Report;
+let report = JSON.parse(document.getElementById("data")!.textContent ?? "") as Report;
+
+let shown = 0;
 
 function wide(section: HTMLElement | null): HTMLElement | null {
   section?.classList.add("wide");
@@ -31,6 +34,7 @@ function sections(run: Run): HTMLElement[] {
 function show(index: number): void {
   const run = report.runs[index];
   if (!run) return;
+  shown = index;
   forget_charts();
   document.title = `${run.name} — Renkei`;
   const several = report.runs.length > 1;
@@ -46,5 +50,12 @@ function show(index: number): void {
     element("footer", {}, `${run.run_dir} · renkei ${report.version} · the same tables: renkei report --format md, json or csv`));
 }
 
-show(0);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(0));
+show(shown);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(shown));
+if (is_live())
+  follow((newer) => {
+    const place = scrollY;
+    report = newer;
+    show(shown);
+    scrollTo(0, place);
+  });

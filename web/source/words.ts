@@ -44,7 +44,10 @@ export function drawn(tag: string, properties: Record<string, string | number> =
 }
 
 export function table(head: string[], rows: Child[][], name: string): HTMLElement {
-  const cells = (kind: string, row: Child[]) => row.map((cell) => element(kind, kind === "th" ? { scope: "col" } : {}, cell));
+  // What is no number is read from the left, and may be long.
+  const is_words = (cell: Child) => typeof cell === "string" && cell.length > 24;
+  const cells = (kind: string, row: Child[]) => row.map((cell) =>
+    element(kind, kind === "th" ? { scope: "col" } : is_words(cell) ? { class: "words" } : {}, cell));
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
     element("table", {},
       element("thead", {}, element("tr", {}, ...cells("th", head))),
