@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
                                      cli::make_bench_collectives_command(),
                                      cli::make_bench_compute_command(),
                                      cli::make_bench_data_command(),
+                                     cli::make_bench_causes_command(),
                                      cli::make_bench_pipeline_command(),
                                      cli::make_bench_scaling_command(),
                                      cli::make_data_synth_command(),
