@@ -158,7 +158,11 @@ struct Row {
   const Scenario* scenario;
   report::Verdict verdict;
   double with, without, predicted, replay_error, unexplained, closes;
-  bool right() const { return verdict.cause == scenario->cause && verdict.rank == scenario->rank; }
+  // Of a cause that is no single rank's, any may be named.
+  bool right() const {
+    return verdict.cause == scenario->cause &&
+           (scenario->rank < 0 || verdict.rank == scenario->rank);
+  }
   double error() const { return (with - predicted) / (with - without) - 1; }
 };
 
