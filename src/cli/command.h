@@ -18,6 +18,7 @@ struct Invocation {
   bool quiet = false;
   int ranks = 0;                       // -n; 0: not given
   std::vector<std::string> arguments;  // the command line, to start ranks with
+  std::vector<std::string> rest;       // what follows --, where the command takes that
 };
 
 // One command: a file in this folder makes it, main lists it.
@@ -27,6 +28,7 @@ struct Command {
   std::vector<std::string> sections;               // whose settings have flags here
   std::function<void(Arguments&)> add_flags = {};  // its own arguments, where it has some
   std::function<int(Invocation&)> run;             // returns the exit code
+  bool takes_rest = false;  // -- and words that are not its own may follow
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
   std::map<std::string, std::string> former_flags = {};  // that are gone, and what to do instead
 };

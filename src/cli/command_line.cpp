@@ -152,12 +152,14 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
   CLI::App* help_app = root.add_subcommand("help", "help on a command, or on settings");
   Arguments(*help_app).option("topic", help_words, "a command, or 'settings'");
 
+  const auto mark = std::find(arguments.begin() + 1, arguments.end(), "--");
   std::vector<Parsed> parsed(commands.size());
   std::vector<CLI::App*> apps;
   for (size_t i = 0; i < commands.size(); ++i) {
     parsed[i].invocation.command = commands[i].name;
     parsed[i].invocation.settings = settings;
     parsed[i].invocation.arguments = arguments;
+    if (mark != arguments.end()) parsed[i].invocation.rest.assign(mark + 1, arguments.end());
     apps.push_back(&add_app(root, commands[i]));
     apps[i]->allow_extras();
     apps[i]->set_version_flag("--version", fmt::format("renkei {}", kVersion));
@@ -169,7 +171,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
   root.allow_extras();
 
   try {
-    std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);
+    std::vector<std::string> words(std::make_reverse_iterator(mark), arguments.rend() - 1);
     root.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", innermost(root).help());
@@ -189,6 +191,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
   for (size_t i = 0; i < commands.size(); ++i) {
     if (!apps[i]->parsed()) continue;
     if (!commands[i].takes_anything) {
+      if (mark != arguments.end() && !commands[i].takes_rest) refuse_unknown(*apps[i], "--");
       if (!apps[i]->remaining().empty()) {
         const std::string word = apps[i]->remaining().front();
         refuse_former(commands[i], word);

@@ -21,5 +21,6 @@ Command make_data_info_command();
 Command make_data_verify_command();
 Command make_check_command();
 Command make_linpack_command();
+Command make_tune_command();
 
 }  // namespace renkei::cli

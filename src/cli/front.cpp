@@ -20,7 +20,7 @@ bool needs_torch(const std::vector<std::string>& arguments) {
   const auto word = [&](size_t i) { return i < arguments.size() ? arguments[i] : std::string(); };
   const std::string first = word(1), second = word(2);
   if (first == "--version") return false;
-  const bool alone = first == "plan" || first == "model" || first == "linpack" ||
+  const bool alone = first == "plan" || first == "model" || first == "linpack" || first == "tune" ||
                      first == "check" || (first == "data" && !second.starts_with("-")) ||
                      (first == "bench" && (second == "collectives" || second == "data"));
   return !alone || std::ranges::count(arguments, "--measure") > 0;

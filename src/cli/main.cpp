@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
          cli::make_bench_data_command(), cli::make_bench_pipeline_command(),
          cli::make_data_synth_command(), cli::make_data_pack_command(),
          cli::make_data_info_command(), cli::make_data_verify_command(),
-         cli::make_data_stage_command(), cli::make_check_command(), cli::make_linpack_command()});
+         cli::make_data_stage_command(), cli::make_check_command(), cli::make_linpack_command(),
+         cli::make_tune_command()});
   } catch (const std::exception& exception) {
     const Error error = cli::as_error(exception);
     if (cli::is_first_rank()) cli::tell_user(error, argc > 1 ? argv[1] : "", json);
