@@ -84,8 +84,8 @@ class ParameterUpdater {
   std::vector<BucketTimes> bucket_times() const;
   size_t state_bytes() const;  // of the optimizer, on this rank
   // The state itself: for each bucket, one after the other, each of its arrays.
-  std::vector<std::vector<float>> state() const;
-  void set_state(const std::vector<std::vector<float>>& state);
+  std::vector<torch::Tensor> state() const;
+  void set_state(const std::vector<torch::Tensor>& state);
   int buckets() const { return static_cast<int>(buckets_.size()); }
 
  private:
@@ -101,6 +101,8 @@ class ParameterUpdater {
   void reduce(Bucket& bucket);
   void update(Bucket& bucket);
   void sum_over_parts(comm::Buffer buffer);
+  template <class Action>
+  void for_states(const Action& action) const;
   comm::Call call(std::string_view operation) const;
 
   FlatParameters& parameters_;
