@@ -164,6 +164,9 @@ std::string summary_as_json(const TrainSummary& summary) {
       {"parameters_checksum", result.checksum},
       {"predicted", predicted},
       {"memory_bytes", memory_as_json(result)},
+      {"weights",
+       summary.weights.empty() ? nlohmann::json() : nlohmann::json(summary.weights.string())},
+      {"finished", summary.finished},
       {"time", time}}
       .dump(2);
 }
@@ -219,6 +222,7 @@ std::string summary_for_people(const TrainSummary& summary) {
   facts.add_row({"plan", plan_in_words(summary.plan)});
   if (summary.predicted) add_predicted(facts, summary, speed.median);
   facts.add_row({"checksum", result.checksum});
+  if (!summary.weights.empty()) facts.add_row({"weights", summary.weights.string()});
 
   report::Table times({{"where a step's time goes"},
                        {"mean", report::Align::right},
@@ -230,8 +234,13 @@ std::string summary_for_people(const TrainSummary& summary) {
     times.add_row({std::string(name_of(category)), format_duration(mean[category]),
                    fmt::format("{:.1f} %", 100 * mean[category] / mean.seconds)});
   }
-  return fmt::format("{}\n{}\n{}\nsee {}\n", facts.text(), times.text(),
-                     memory_table(result).text(), summary.run_directory.string());
+  const std::string directory = summary.run_directory.string();
+  const std::string end =
+      summary.finished ? "see " + directory
+                       : fmt::format("stopped after step {}; renkei train --resume {} goes on",
+                                     result.steps, directory);
+  return fmt::format("{}\n{}\n{}\n{}\n", facts.text(), times.text(), memory_table(result).text(),
+                     end);
 }
 
 }  // namespace renkei::cli

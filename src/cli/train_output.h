@@ -44,6 +44,8 @@ struct TrainSummary {
   int ranks = 1, hosts = 1, threads_per_rank = 1;
   std::filesystem::path run_directory;
   run::TrainResult result;
+  std::filesystem::path weights = {};  // where they are; empty: not saved
+  bool finished = true;                // false: it was asked to stop, and can go on
 };
 
 std::string summary_as_json(const TrainSummary& summary);

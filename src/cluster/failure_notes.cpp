@@ -79,8 +79,10 @@ Notes::~Notes() {
 std::optional<Error> Notes::first_failure() const {
   const auto notes = read_notes(directory_, "failure-");
   if (notes.empty()) return std::nullopt;
-  const auto& first = *std::ranges::min_element(
-      notes, {}, [](const nlohmann::json& note) { return note.at("time").get<double>(); });
+  const auto& first = *std::ranges::min_element(notes, {}, [](const nlohmann::json& note) {
+    return std::pair(note.at("code") == static_cast<int>(ErrorCode::communication),
+                     note.at("time").get<double>());
+  });
   Error error(static_cast<ErrorCode>(first.at("code").get<int>()), first.at("message"),
               first.at("hint"));
   error.rank = first.at("rank").get<int>();

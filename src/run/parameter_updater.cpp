@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "base/clock.h"
-#include "comm/buffer/chunk_range.h"
 
 namespace renkei::run {
 namespace {
@@ -223,7 +222,9 @@ void ParameterUpdater::finish_reduction() {
     for (size_t i = 0; bucket->missing > 0 && i < bucket->parameters; ++i)
       parameters_.settle(parameters_.slots()[bucket->first_slot + i]);
   backward_is_over_ = true;
+  const double begin = now_seconds();
   reducer_->wait();
+  exposed_seconds_ = now_seconds() - begin;
   started_ = false;
 }
 
@@ -260,7 +261,10 @@ optim::SquareSum ParameterUpdater::squares() const {
 
 std::vector<ParameterUpdater::BucketTimes> ParameterUpdater::bucket_times() const {
   std::vector<BucketTimes> times;
-  for (const auto& bucket : buckets_) times.push_back(bucket->times);
+  for (const auto& bucket : buckets_) {
+    times.push_back(bucket->times);
+    times.back().bytes = static_cast<int64_t>(bucket->gradients.bytes());
+  }
   return times;
 }
 
@@ -289,6 +293,46 @@ std::vector<torch::Tensor> ParameterUpdater::state() const {
 void ParameterUpdater::set_state(const std::vector<torch::Tensor>& state) {
   size_t next = 0;
   for_states([&](torch::Tensor array) { array.copy_(state.at(next++)); });
+}
+
+// Ranks that update everything have copies of the state, and so have hosts whose ranks divide it:
+// of n copies, each writes its n-th part.
+comm::Range ParameterUpdater::written_of(size_t count) const {
+  comm::Transport& transport = communicator_.transport();
+  if (division_ == Division::all) return {0, count};
+  if (division_ == Division::none)
+    return comm::chunk_range(count, transport.size(), transport.rank());
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < transport.size(); ++rank)
+    if (std::ranges::find(hosts, transport.host(rank)) == hosts.end())
+      hosts.push_back(transport.host(rank));
+  const auto mine = std::ranges::find(hosts, transport.host(transport.rank())) - hosts.begin();
+  return comm::chunk_range(count, static_cast<int>(hosts.size()), static_cast<int>(mine));
+}
+
+std::vector<ParameterUpdater::StateRun> ParameterUpdater::state_runs(Runs which) {
+  const size_t total = parameters_.value_buffer().count;
+  const comm::Range wanted = which == Runs::held ? comm::Range{0, total} : written_of(total);
+  std::vector<StateRun> runs;
+  for (const auto& bucket : buckets_)
+    for (size_t s = bucket->first_slot; s < bucket->first_slot + bucket->parameters; ++s) {
+      const auto first = static_cast<size_t>(parameters_.slots()[s].offset);
+      const auto end = first + static_cast<size_t>(parameters_.slots()[s].count);
+      const size_t from = std::max({first, bucket->mine.begin, wanted.begin});
+      const size_t to = std::min({end, bucket->mine.end, wanted.end});
+      if (from >= to) continue;
+      std::visit(
+          [&](auto& optimizer) {
+            for (int i = 0; i < optimizer.states(); ++i)
+              runs.push_back({.slot = s,
+                              .state = i,
+                              .begin = static_cast<int64_t>(from - first),
+                              .bytes = std::as_writable_bytes(optimizer.state(i).subspan(
+                                  from - bucket->mine.begin, to - from))});
+          },
+          bucket->optimizer);
+    }
+  return runs;
 }
 
 size_t ParameterUpdater::state_bytes() const {

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "comm/async_reducer.h"
+#include "comm/buffer/chunk_range.h"
 #include "comm/communicator.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
@@ -77,15 +78,28 @@ class ParameterUpdater {
 
   // Seconds of the step under way that updates took after backward: not hidden behind it.
   double exposed_update_seconds() const { return exposed_update_seconds_; }
+  // And in which it was waited for: reduction and update.
+  double exposed_seconds() const { return exposed_seconds_; }
   // When each bucket of the step was reduced and, unless that was put off, updated.
   struct BucketTimes {
     double begin, end;
+    int64_t bytes;
   };
   std::vector<BucketTimes> bucket_times() const;
   size_t state_bytes() const;  // of the optimizer, on this rank
   // The state itself: for each bucket, one after the other, each of its arrays.
   std::vector<torch::Tensor> state() const;
   void set_state(const std::vector<torch::Tensor>& state);
+  // The same by parameter: of the array `state`, the elements from `begin` on of a slot's. Those
+  // that this rank holds, or those that it writes where every element is to be written once.
+  struct StateRun {
+    size_t slot = 0;
+    int state = 0;
+    int64_t begin = 0;
+    std::span<std::byte> bytes = {};
+  };
+  enum class Runs { held, written };
+  std::vector<StateRun> state_runs(Runs which);
   int buckets() const { return static_cast<int>(buckets_.size()); }
 
  private:
@@ -103,6 +117,7 @@ class ParameterUpdater {
   void sum_over_parts(comm::Buffer buffer);
   template <class Action>
   void for_states(const Action& action) const;
+  comm::Range written_of(size_t count) const;
   comm::Call call(std::string_view operation) const;
 
   FlatParameters& parameters_;
@@ -120,7 +135,7 @@ class ParameterUpdater {
   optim::Step update_;
   bool started_ = false;
   std::atomic<bool> backward_is_over_ = false;
-  double exposed_update_seconds_ = 0;
+  double exposed_update_seconds_ = 0, exposed_seconds_ = 0;
   std::unique_ptr<comm::AsyncReducer> reducer_;
 };
 

@@ -57,6 +57,16 @@ void SharedParameters::close() {
   communicator_->close();
 }
 
+comm::Range SharedParameters::filled() const {
+  const size_t count = flat_->value_buffer().count;
+  if (!values_are_shared_) return {0, count};
+  return comm::chunk_range(count, communicator_->local_size(), communicator_->local_rank());
+}
+
+comm::Range SharedParameters::written() const {
+  return comm::chunk_range(flat_->value_buffer().count, transport_->size(), transport_->rank());
+}
+
 Held SharedParameters::held() const {
   if (!flat_) return {};
   const auto bytes = static_cast<int64_t>(flat_->value_buffer().bytes());

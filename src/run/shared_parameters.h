@@ -45,6 +45,11 @@ class SharedParameters {
   ParameterUpdater* updater() { return updater_.get(); }  // null: there is nothing to update
   Held held() const;
 
+  // Elements of the flat buffer: those that this rank fills where all have to be filled (ranks that
+  // have the values in common divide them), and those that it writes where each is written once.
+  comm::Range filled() const;
+  comm::Range written() const;
+
  private:
   std::unique_ptr<comm::SubTransport> transport_;
   std::unique_ptr<comm::Communicator> communicator_;

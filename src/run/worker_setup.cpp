@@ -36,7 +36,9 @@ std::vector<std::vector<int>> ranks_of_stages(const plan::Plan& plan) {
 
 // What the operations of a rank begin with.
 ExecutionContext make_context(const TrainOptions& options) {
-  ExecutionContext context{.winograd = options.compute.winograd, .dense = options.compute.dense};
+  ExecutionContext context{.winograd = options.compute.winograd,
+                           .dense = options.compute.dense,
+                           .products = options.compute.products};
   context.sink.direct = options.compute.direct_gradients;
   context.batch_norm.mode = options.batch_norm;
   return context;

@@ -109,7 +109,8 @@ TEST(Features, DynamicLossScaleThatLeavesStepsOut) {
 TEST(Features, OptimizersThatNeedNormsOfWholeParameters) {
   TestCase test = small_case("mlp");
   for (const auto kind : {optim::OptimizerKind::adamw, optim::OptimizerKind::lamb}) {
-    // With a small epsilon a gradient that is zero but for rounding makes a whole step.
+    // With an epsilon of 1e-8 a gradient that is nearly zero moves its parameter as far as any
+    // other, in a direction that the order of sums decides.
     test.options.update.optimizer = {.kind = kind, .weight_decay = 0.01, .epsilon = 1e-3};
     test.options.learning_rate.learning_rate = 1e-3;
     expect_equal_in_every_layout(test);
