@@ -58,7 +58,7 @@ FlatParameters::FlatParameters(const std::vector<torch::Tensor>& parameters, Gra
     if (memory.fill_values) place.copy_(slot.parameter.detach());
     slot.parameter.set_data(place);
     // A gradient that is there already is added to in place, so it stays a view.
-    slot.parameter.mutable_grad() = gradients_.narrow(0, slot.offset, slot.count).view(shape);
+    slot.parameter.mutable_grad() = gradient_view(slot);
     if (type == torch::kFloat32)  // kernels of ours write no other
       sink_.add(slot.parameter, gradients_.data_ptr<float>() + slot.offset);
   }
@@ -72,6 +72,25 @@ void FlatParameters::begin_step() {
   for (Slot& slot : slots_) {
     slot.zeroed = !sink_.written_before(slot.parameter);
     if (slot.zeroed) clear(slot);
+  }
+}
+
+torch::Tensor FlatParameters::gradient_view(const Slot& slot) const {
+  return gradients_.narrow(0, slot.offset, slot.count).view(slot.parameter.sizes());
+}
+
+void FlatParameters::attach_gradients() {
+  const torch::NoGradGuard no_grad;
+  for (Slot& slot : slots_) {
+    torch::Tensor& gradient = slot.parameter.mutable_grad();
+    const bool there = gradient.defined();
+    const torch::Tensor place = gradient_view(slot);
+    const bool in_place = there && gradient.data_ptr() == place.data_ptr();
+    if (there && !in_place) place.copy_(gradient);
+    if (!there) clear(slot);
+    if (!in_place) gradient = place;
+    slot.zeroed = true;  // or kept: either way nothing is left of an earlier step
+    if (there) sink_.keep(slot.parameter);
   }
 }
 
