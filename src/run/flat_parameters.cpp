@@ -40,7 +40,7 @@ FlatParameters::FlatParameters(const std::vector<torch::Tensor>& parameters, Gra
     if (memory.fill_values) place.copy_(slot.parameter.detach());
     slot.parameter.set_data(place);
     // A gradient that is there already is added to in place, so it stays a view.
-    slot.parameter.mutable_grad() = gradients_.narrow(0, slot.offset, slot.count).view(shape);
+    slot.parameter.mutable_grad() = gradient_view(slot);
     sink_.add(slot.parameter, gradient_of(slot));
   }
 }
@@ -53,6 +53,23 @@ void FlatParameters::begin_step() {
   for (Slot& slot : slots_) {
     slot.zeroed = !sink_.written_before(slot.parameter);
     if (slot.zeroed) std::fill_n(gradient_of(slot), slot.count, 0.0f);
+  }
+}
+
+torch::Tensor FlatParameters::gradient_view(const Slot& slot) const {
+  return gradients_.narrow(0, slot.offset, slot.count).view(slot.parameter.sizes());
+}
+
+void FlatParameters::attach_gradients() {
+  const torch::NoGradGuard no_grad;
+  for (Slot& slot : slots_) {
+    torch::Tensor& gradient = slot.parameter.mutable_grad();
+    const bool there = gradient.defined();
+    if (there && gradient.data_ptr() != gradient_of(slot)) gradient_view(slot).copy_(gradient);
+    if (!there) std::fill_n(gradient_of(slot), slot.count, 0.0f);
+    if (!there || gradient.data_ptr() != gradient_of(slot)) gradient = gradient_view(slot);
+    slot.zeroed = true;  // or kept: either way nothing is left of an earlier step
+    if (there) sink_.keep(slot.parameter);
   }
 }
 

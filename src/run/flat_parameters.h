@@ -51,11 +51,16 @@ class FlatParameters {
   // Makes the gradients ready for a step: zeroes them, but for those that kernels of ours will
   // replace. To be called after the same function of the sink.
   void begin_step();
+  // The same for a caller whose parameters have gradients as autograd leaves them: one that is
+  // there is added to, one that is not (none, after zero_grad()) begins with zero.
+  void attach_gradients();
   // To be called before gradients of a parameter are reduced: those of a parameter that no kernel
   // has replaced in this step, though it did so in the last one, become zero.
   void settle(const Slot& slot);
+  bool is_written(const Slot& slot) const { return sink_.written(slot.parameter); }
 
  private:
+  torch::Tensor gradient_view(const Slot& slot) const;
   float* gradient_of(const Slot& slot) { return gradients_.data_ptr<float>() + slot.offset; }
   static std::span<float> as_span(torch::Tensor& flat) {
     return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};

@@ -30,14 +30,17 @@ struct ParameterUpdater::Bucket {
 };
 
 struct ParameterUpdater::Hook : torch::autograd::FunctionPostHook {
-  Hook(ParameterUpdater& updater, int bucket) : updater(updater), bucket(bucket) {}
+  Hook(ParameterUpdater& updater, int bucket, size_t slot)
+      : updater(updater), bucket(bucket), slot(slot) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
-                                            const torch::autograd::variable_list&) override {
+                                            const torch::autograd::variable_list& inputs) override {
+    updater.note_reached(slot, inputs);
     updater.gradient_is_complete(bucket);
     return outputs;
   }
   ParameterUpdater& updater;
   int bucket;
+  size_t slot;
 };
 
 ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division,
@@ -52,10 +55,11 @@ ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division
       part_(division == Division::none   ? 0
             : division == Division::host ? communicator.local_rank()
                                          : communicator.transport().rank()),
-      put_off_(options.needs_norm()),
+      put_off_(options.needs_norm() || options.reduce_only),
       fused_(division == Division::host && !put_off_ &&
              communicator.peers_can_read(comm::Buffer(parameters.gradient_span()))) {
   const auto& slots = parameters.slots();
+  reached_.resize(slots.size());
   const size_t total = parameters.gradient_span().size();
   const size_t bucket_bytes =
       options.bucket_bytes ? options.bucket_bytes : automatic_bucket_bytes(total * sizeof(float));
@@ -63,7 +67,7 @@ ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division
   for (size_t i = slots.size(); i-- > 0;) {
     auto accumulator = torch::autograd::impl::grad_accumulator(slots[i].parameter);
     const uintptr_t hook = accumulator->add_post_hook(
-        std::make_unique<Hook>(*this, static_cast<int>(buckets_.size())));
+        std::make_unique<Hook>(*this, static_cast<int>(buckets_.size()), i));
     watched_.push_back({std::move(accumulator), hook});
     bucket_of_[slots[i].parameter.unsafeGetTensorImpl()] = buckets();
     const auto begin = static_cast<size_t>(slots[i].offset);
@@ -114,6 +118,7 @@ void ParameterUpdater::start(int64_t step, const optim::Step& update) {
   exposed_update_seconds_ = 0;
   backward_is_over_ = false;
   for (auto& bucket : buckets_) bucket->missing = bucket->parameters;
+  std::ranges::fill(reached_, 0);
   reducer_->start(step);
   started_ = true;
 }
@@ -121,6 +126,11 @@ void ParameterUpdater::start(int64_t step, const optim::Step& update) {
 void ParameterUpdater::gradient_is_complete(int bucket) {
   // Backwards of earlier micro-batches only add to the gradients.
   if (started_ && --buckets_[static_cast<size_t>(bucket)]->missing == 0) reducer_->submit(bucket);
+}
+
+void ParameterUpdater::note_reached(size_t slot, const torch::autograd::variable_list& gradients) {
+  const bool defined = !gradients.empty() && gradients[0].defined();
+  if (defined || parameters_.is_written(parameters_.slots()[slot])) reached_[slot] = 1;
 }
 
 void ParameterUpdater::complete(const torch::Tensor& parameter) {
@@ -145,7 +155,9 @@ void ParameterUpdater::reduce(Bucket& bucket) {
   } else {
     const comm::Call named = call("allreduce of the gradients");
     if (parts_ == 1)
-      communicator_.allreduce(bucket.gradients, comm::Reduction::sum, named);
+      communicator_.allreduce(
+          bucket.gradients,
+          options_.reduce_only ? comm::Reduction::mean : comm::Reduction::sum, named);
     else if (division_ == Division::host)
       communicator_.allreduce_chunk(bucket.gradients, comm::Reduction::sum, named);
     else

@@ -44,6 +44,7 @@ struct UpdateOptions {
   std::optional<double> clip_norm;
   optim::LossScaleOptions loss_scale;
   bool vectors_decay = true;  // biases and the like have weight decay too
+  bool reduce_only = false;   // gradients become their mean over the ranks; others update
 
   bool needs_norm() const { return clip_norm || loss_scale.dynamic; }
 };
@@ -80,6 +81,8 @@ class ParameterUpdater {
   double exposed_update_seconds() const { return exposed_update_seconds_; }
   // And in which it was waited for: reduction and update.
   double exposed_seconds() const { return exposed_seconds_; }
+  // Of each parameter, in the order of the flat ones: whether backward gave it a gradient.
+  const std::vector<int64_t>& reached() const { return reached_; }
   // When each bucket of the step was reduced and, unless that was put off, updated.
   struct BucketTimes {
     double begin, end;
@@ -112,6 +115,7 @@ class ParameterUpdater {
 
   void add_bucket(size_t first_slot, size_t parameters, size_t begin, size_t end);
   void gradient_is_complete(int bucket);
+  void note_reached(size_t slot, const torch::autograd::variable_list& gradients);
   void reduce(Bucket& bucket);
   void update(Bucket& bucket);
   void sum_over_parts(comm::Buffer buffer);
@@ -132,6 +136,7 @@ class ParameterUpdater {
   int64_t step_ = -1;
   optim::Step update_;
   bool started_ = false;
+  std::vector<int64_t> reached_;
   std::atomic<bool> backward_is_over_ = false;
   double exposed_update_seconds_ = 0, exposed_seconds_ = 0;
   std::unique_ptr<comm::AsyncReducer> reducer_;

@@ -39,7 +39,7 @@ SharedParameters::SharedParameters(const std::vector<torch::Tensor>& parameters,
   // Over several hosts with the state divided among all, each sends its part to all others.
   const bool one_host = communicator.local_size() == communicator.transport().size();
   const bool divide = options.divide && !one_host;
-  values_are_shared_ = communicator.local_size() > 1 && !divide;
+  values_are_shared_ = communicator.local_size() > 1 && !divide && !options.own_values;
   if (values_are_shared_) {
     memory.values = [&](size_t count) {
       return as_floats(*communicator.allocate_once(count, comm::DType::f32));

@@ -30,6 +30,7 @@ class SharedParameters {
     std::vector<int> ranks;  // of the world, ascending; this one among them
     int channel = 0;         // of messages, apart from those of others
     bool divide = false;     // the optimizer's state, among all ranks
+    bool own_values = false;  // each rank has its own, though others of its host have the same
     UpdateOptions update;
   };
   // All its ranks together. They take the values of the first. No parameters: only the

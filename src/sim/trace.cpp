@@ -25,18 +25,26 @@ Category category_of(TaskKind kind) {
 }  // namespace
 
 std::string predicted_trace(const schedule::Evaluation& evaluation, size_t ranks) {
-  std::vector<std::string> of_ranks;
-  for (size_t rank = 0; rank < std::min(ranks, evaluation.events.size()); ++rank) {
-    std::vector<timeline::Event> events;
+  std::vector<timeline::RankTimeline> of_ranks(std::min(ranks, evaluation.events.size()));
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    timeline::RankTimeline& timeline = of_ranks[rank];
+    timeline.info = {.rank = static_cast<int>(rank),
+                     .ranks = static_cast<int>(evaluation.events.size()),
+                     .host = "predicted",
+                     .predicted = true};
+    timeline.finished = true;
     for (const schedule::Event& event : evaluation.events[rank])
-      events.push_back({.name = name_of(event.task.kind),
-                        .category = category_of(event.task.kind),
-                        .begin = event.begin,
-                        .end = event.end,
-                        .index = event.task.micro_batch});
-    of_ranks.push_back(timeline::trace_events(events, static_cast<int>(rank), "predicted", 0));
+      timeline.events.push_back({.name = name_of(event.task.kind),
+                                 .category = category_of(event.task.kind),
+                                 .begin = event.begin,
+                                 .end = event.end,
+                                 .step = 0,
+                                 .index = event.task.micro_batch,
+                                 .stage = event.task.stage});
   }
-  return timeline::chrome_trace(of_ranks);
+  std::string trace;
+  timeline::write_chrome_trace(of_ranks, [&](std::string_view piece) { trace += piece; });
+  return trace;
 }
 
 }  // namespace renkei::sim
