@@ -43,16 +43,20 @@ class Resume(Case):
     def test_five_kills_change_nothing(self):
         """Wherever ranks are killed, the parameters at the end are those of a run without."""
         chance = random.Random(18)
-        for ranks, more in ((2, ()), (3, ("--micro-batches", "2"))):
-            whole, _ = self.trained("-n", ranks, *more, run=f"whole{ranks}")
-            at = sorted(chance.sample(range(1, STEPS), 5 if ranks == 2 else 2))
-            faults = ";".join(f"rank={chance.randrange(ranks)},step={step}" for step in at)
-            result, words = self.trained("-n", ranks, *more, "--restarts", 6, "--checkpoint-every",
-                                         "3steps", "--set", f"fault.kill={faults}", run=f"killed{ranks}")
+        for name, kills, planning in (("data", 5, ()),
+                                      ("pipeline", 2, ("--plan", "auto", "--stages", 2,
+                                                       "--micro-batches", 2))):
+            whole, _ = self.trained("-n", 2, *planning, run=f"whole-{name}")
+            self.assertEqual(whole["plan"]["kind"], name)
+            plan = ("--plan", self.path / f"whole-{name}/plan.json") if planning else ()
+            at = sorted(chance.sample(range(1, STEPS), kills))
+            faults = ";".join(f"rank={chance.randrange(2)},step={step}" for step in at)
+            result, words = self.trained("-n", 2, *plan, "--restarts", kills, "--checkpoint-every",
+                                         "3steps", "--set", f"fault.kill={faults}", run=name)
             self.assertEqual(result["parameters_checksum"], whole["parameters_checksum"], faults)
-            self.assertEqual(words.count("was ended by signal 9"), len(at), words)
-            self.assert_metrics_are_whole(f"killed{ranks}")
-            self.assertFalse((self.path / f"killed{ranks}/failure.json").exists())
+            self.assertEqual(words.count("was ended by signal 9"), kills, words)
+            self.assert_metrics_are_whole(name)
+            self.assertFalse((self.path / name / "failure.json").exists())
 
     def test_a_kill_without_restarts_can_be_resumed(self):
         whole, _ = self.trained("-n", 2, run="whole")
@@ -119,8 +123,10 @@ class Resume(Case):
 
     def test_what_is_not_the_same_training_is_refused(self):
         self.trained("--checkpoint-every", "10steps")
-        self.assert_fails(2, "a batch of 16", "settings that it had", "train", "--resume", "run",
+        self.assert_fails(2, "for a batch of 16", "leave --batch out", "train", "--resume", "run",
                           "--batch", 8, "--quiet", "--steps", 99)
+        self.assert_fails(2, "the seed 1, and this one has 2", "settings that it had", "train",
+                          "--resume", "run", "--seed", 2, "--quiet", "--steps", 99)
         self.assert_fails(2, "is not the directory of a run", "config.toml", "train", "--resume",
                           "nowhere")
         self.assert_fails(2, "does not say when to save", "30min", "train", "--data", "random",
@@ -129,7 +135,8 @@ class Resume(Case):
                           "fault.kill=now")
 
     def test_a_finished_run_can_be_made_longer(self):
-        longer = self.run_json(*TRAIN, "--run-dir", "longer", "--steps", 30)
+        longer = self.run_json(*TRAIN[:TRAIN.index("--steps")], "--set", "optim.name=adamw", "--set",
+                               "train.lr=0.01", "--run-dir", "longer", "--steps", 30)
         self.trained("--checkpoint-every", "24steps")
         result = self.run_json("train", "--resume", "run", "--steps", 30)
         self.assertEqual(result["parameters_checksum"], longer["parameters_checksum"])
