@@ -6,6 +6,7 @@
 namespace renkei::cli {
 
 Command make_train_command();
+Command make_evaluate_command();
 Command make_plan_command();
 Command make_run_command();
 Command make_simulate_command();
