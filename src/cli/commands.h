@@ -8,6 +8,7 @@ namespace renkei::cli {
 Command make_train_command();
 Command make_plan_command();
 Command make_simulate_command();
+Command make_study_mn1_command();
 Command make_model_list_command();
 Command make_model_export_command();
 Command make_model_show_command();

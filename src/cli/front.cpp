@@ -17,6 +17,7 @@ bool needs_torch(const std::vector<std::string>& arguments) {
   const std::string first = word(1), second = word(2);
   if (first == "--version") return false;
   const bool alone = first == "plan" || first == "simulate" || first == "model" ||
+                     (first == "study" && !second.starts_with("-")) ||
                      (first == "data" && !second.starts_with("-")) ||
                      (first == "bench" && (second == "collectives" || second == "data"));
   return !alone || std::ranges::count(arguments, "--measure") > 0;
