@@ -29,6 +29,7 @@ build/build.ninja: | setup
 build: setup build/build.ninja
 	@$(if $(PYTHON),cmake --preset release -DRENKEI_PYTHON=$(PYTHON) > /dev/null)
 	@cmake --build build -j $(JOBS)
+	@cmake --build build --target install_python
 
 run: build
 	@[ -d data/shapes ] || $(RENKEI) data synth data/shapes --images 8000 --test-images 1000

@@ -18,6 +18,7 @@ struct Invocation {
   bool quiet = false;
   int ranks = 0;                             // -n; 0: not given
   std::vector<std::string> arguments;        // the command line, to start ranks with
+  std::vector<std::string> program;          // of a command that starts one: its words
   std::vector<std::string> cluster_changes;  // --set cluster.KEY=VALUE, without "cluster."
 };
 
@@ -31,6 +32,8 @@ struct Command {
   bool changes_cluster = false;                    // takes --set cluster.KEY=VALUE
   std::vector<std::string> own_flags = {};  // of these sections, that it has its own version of
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
+  bool starts_program =
+      false;  // the first word that is no flag, and all behind it, are a program's
   std::map<std::string, std::string> former_flags = {};  // that are gone, and what to do instead
 };
 

@@ -166,6 +166,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
     parsed[i].invocation.arguments = arguments;
     apps.push_back(&add_app(root, commands[i]));
     apps[i]->allow_extras();
+    apps[i]->prefix_command(commands[i].starts_program);
     apps[i]->set_version_flag("--version", fmt::format("renkei {}", kVersion));
     Arguments own(*apps[i]);
     add_common_flags(own, parsed[i]);
@@ -194,8 +195,11 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
 
   for (size_t i = 0; i < commands.size(); ++i) {
     if (!apps[i]->parsed()) continue;
+    if (commands[i].starts_program) parsed[i].invocation.program = apps[i]->remaining();
     if (!commands[i].takes_anything) {
-      if (!apps[i]->remaining().empty()) {
+      const bool programs = commands[i].starts_program && !apps[i]->remaining().empty() &&
+                            !apps[i]->remaining().front().starts_with("-");
+      if (!apps[i]->remaining().empty() && !programs) {
         const std::string word = apps[i]->remaining().front();
         refuse_former(commands[i], word);
         refuse_unknown(*apps[i], word);

@@ -7,6 +7,7 @@ namespace renkei::cli {
 
 Command make_train_command();
 Command make_plan_command();
+Command make_run_command();
 Command make_simulate_command();
 Command make_study_mn1_command();
 Command make_model_list_command();
@@ -21,5 +22,6 @@ Command make_data_pack_command();
 Command make_data_stage_command();
 Command make_data_info_command();
 Command make_data_verify_command();
+Command make_linpack_command();
 
 }  // namespace renkei::cli

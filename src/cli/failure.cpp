@@ -36,7 +36,8 @@ std::string failure_as_json(const Error& error, const std::string& command) {
 }
 
 void tell_user(const Error& error, const std::string& command, bool json) {
-  if (json) fmt::print("{}\n", failure_as_json(error, command));
+  // A check that failed has printed its result, and stdout has one object.
+  if (json && error.code != ErrorCode::check) fmt::print("{}\n", failure_as_json(error, command));
   fmt::print(stderr, "{}\n", format_for_people(error));
   std::fflush(nullptr);
 }

@@ -7,25 +7,37 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 
 namespace renkei::cli {
 
+bool needs_blas(const std::vector<std::string>& arguments) {
+  return arguments.size() > 1 && (arguments[1] == "linpack" || arguments[1] == "check");
+}
+
 bool needs_torch(const std::vector<std::string>& arguments) {
   const auto word = [&](size_t i) { return i < arguments.size() ? arguments[i] : std::string(); };
   const std::string first = word(1), second = word(2);
   if (first == "--version") return false;
+<<<<<<< HEAD
   const bool alone = first == "plan" || first == "simulate" || first == "model" ||
                      (first == "study" && !second.starts_with("-")) ||
                      (first == "data" && !second.starts_with("-")) ||
+=======
+  static const std::set<std::string> without{
+      "linpack", "model", "plan", "run", "simulate",
+  };
+  const bool alone = without.contains(first) || (first == "data" && !second.starts_with("-")) ||
+>>>>>>> 585e06813662a21a794839baef0582e60813080b
                      (first == "bench" && (second == "collectives" || second == "data"));
   return !alone || std::ranges::count(arguments, "--measure") > 0;
 }
 
-void become_torch_program(char** argv) {
+void become_program(const std::string& name, char** argv) {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path program = self.parent_path() / "renkei-torch";
+  const std::filesystem::path program = self.parent_path() / name;
   execv(program.c_str(), argv);
   throw Error(ErrorCode::usage,
               fmt::format("can't start {}: {}", program.string(), std::strerror(errno)),

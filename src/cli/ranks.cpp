@@ -14,6 +14,7 @@
 #include "cluster/launcher.h"
 #include "cluster/limits.h"
 #include "cluster/supervisor.h"
+#include "job/run_timeline.h"
 
 namespace renkei::cli {
 namespace {
@@ -26,6 +27,7 @@ int supervise_local_ranks(Invocation& invocation) {
   std::vector<std::string> program = invocation.arguments;
   program[0] = std::filesystem::read_symlink("/proc/self/exe");
   cluster::check_limits(cluster::current_limits(), invocation.ranks);
+  job::note_beginning_for_ranks();
   const auto result = cluster::supervise(cluster::local_launch_command(invocation.ranks, program));
   if (result.failure) {
     tell_user(*result.failure, invocation.command, invocation.json);

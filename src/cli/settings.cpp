@@ -2,7 +2,9 @@
 
 #include "cli/ranks.h"
 #include "comm/communicator.h"
+#include "dense/linpack.h"
 #include "job/run_directory.h"
+#include "job/run_timeline.h"
 #include "job/training_data.h"
 #include "networks/settings.h"
 #include "optim/settings.h"
@@ -19,11 +21,13 @@ Settings declare_all_settings() {
   networks::declare_settings(settings);
   job::declare_data_settings(settings);
   run::declare_settings(settings);
+  job::declare_timeline_settings(settings);
   optim::declare_settings(settings);
   rewrite::declare_rewrite_settings(settings);
   run::declare_compute_settings(settings);
   comm::declare_settings(settings);
   plan::declare_settings(settings);
+  dense::declare_linpack_settings(settings);
   return settings;
 }
 

@@ -11,17 +11,16 @@
 #include "cli/ranks.h"
 #include "cli/train_output.h"
 #include "cluster/failure_notes.h"
-#include "comm/collectives/gather.h"
 #include "job/choose_plan.h"
 #include "job/network_data.h"
 #include "job/run_directory.h"
+#include "job/run_timeline.h"
 #include "job/session.h"
 #include "networks/settings.h"
 #include "run/device.h"
 #include "run/loaded_libraries.h"
 #include "run/make_model.h"
 #include "run/memory.h"
-#include "timeline/chrome_trace.h"
 
 namespace renkei::cli {
 namespace {
@@ -54,6 +53,7 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   const Settings& settings = invocation.settings;
   comm::Transport& transport = context.world.transport();
   const bool first = transport.rank() == 0;
+  job::Phases phases;
   const std::string warning = run::check_loaded_libraries();
   if (first && !warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
   if (first && settings.text("train.precision") == "bf16" &&
@@ -66,12 +66,14 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   const capture::OpenNetwork open = capture::open_network(settings);
   const job::TrainingData data =
       job::open_training_data(settings, job::needs_of(open.network, context.threads));
+  phases.end("opening of network and data");
   run::ModelOptions model_options = run::model_options(settings, context.threads);
   model_options.on_demand = true;
   run::Model model =
       run::make_model(open, job::loss_for(settings, open.network, *data.train), model_options);
   comm::Communicator communicator(transport,
                                   comm::communicator_options(settings, transport.size()));
+  phases.end("making of the model");
   const auto [plan, predicted] =
       job::choose_plan(settings, {.model = model,
                                   .communicator = communicator,
@@ -79,6 +81,7 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
                                   .threads = context.threads,
                                   .quiet = invocation.quiet});
 
+  phases.end("planning");
   context.run_directory =
       job::make_run_directory(settings, networks::model_name(settings), transport);
   if (first) {
@@ -96,6 +99,7 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
            context.threads, plan.batch.equation());
 
   log.info("{}", communicator.topology());
+  phases.open(settings, context.run_directory, transport);
   std::unique_ptr<run::Observer> observer = std::make_unique<NoOutput>();
   TrainOutput* output = nullptr;
   if (first) {
@@ -107,7 +111,8 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
                           .train_data = *data.train,
                           .held_out = data.held_out.get(),
                           .communicator = communicator,
-                          .plan = plan};
+                          .plan = plan,
+                          .timeline = phases.file()};
   TrainSummary summary{.model = networks::model_name(settings),
                        .plan = plan,
                        .predicted = predicted,
@@ -121,28 +126,23 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
     // The cores of a host are divided over its ranks, for loading too.
     if (settings.is_auto("data.threads")) options.loader.threads = context.threads;
     job::Session session(job, options);
+    phases.end("setting up of the ranks");
     job::train(session, *observer);
+    phases.skip();
     summary.result = session.result();
     if (settings.boolean("train.save"))
       session.save_weights(context.run_directory / "model.safetensors");
     session.close();
+    phases.end("saving of the weights");
   } catch (const Error& error) {
     if (error.code == ErrorCode::communication)
       log.error("{}; the last operations:\n{}", error.message, communicator.journal().text());
     throw;
   }
   log.info("done after {} steps", summary.result.steps);
-  if (settings.text("train.timeline") != "off") {
-    const auto traces = comm::gather_texts(
-        transport,
-        timeline::trace_events(summary.result.events, transport.rank(),
-                               transport.host(transport.rank()), summary.result.origin),
-        {.operation = "gathering of the timeline",
-         .timeout_seconds = settings.seconds("comm.timeout")});
-    if (first)
-      write_file_atomically(context.run_directory / "timeline.json",
-                            timeline::chrome_trace(traces));
-  }
+  phases.close(context.run_directory, transport,
+               {.operation = "gathering of the timeline",
+                .timeout_seconds = settings.seconds("comm.timeout")});
   if (!first) return;
   output->finish();
   const std::string json = summary_as_json(summary);

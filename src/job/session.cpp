@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "capture/safetensors.h"
 #include "run/make_model.h"
+#include "run/process_memory.h"
 #include "run/step_executor.h"
 #include "staging/message_cache.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 using run::TrainJob;
 using run::TrainOptions;
+
+constexpr double kSecondsBetweenMemory = 1;  // asking for it takes a millisecond
 
 int64_t total_steps(const TrainOptions& options, const data::Sampler& sampler) {
   return options.steps.value_or(options.epochs * sampler.steps_per_epoch());
@@ -37,7 +40,7 @@ Session::Session(const TrainJob& job, const TrainOptions& options)
                 .seed = options.seed,
                 .run = options.loader.run}),
       steps_(total_steps(options, sampler_)),
-      recorder_(options.keep_events) {
+      recorder_(job.timeline) {
   comm::Transport& transport = job.communicator.transport();
   options_.steps = steps_;
   options_.loader.epochs = epochs();
@@ -52,7 +55,6 @@ Session::Session(const TrainJob& job, const TrainOptions& options)
   result_.parameters = job_.model.parameter_count();
   result_.steps = steps_;
   result_.epochs = epochs();
-  result_.origin = now_seconds();
   memory_.training_begins();
 }
 
@@ -74,8 +76,15 @@ run::StepReport Session::step() {
       .steps_per_epoch = per_epoch, .steps = steps_, .batch = job_.plan.batch.global};
   const double learning_rate = optim::learning_rate(options_.learning_rate, run, step);
   const int64_t samples = sampler_.batch(position.step_in_epoch).size();
+  if (job_.timeline && now_seconds() > memory_asked_ + kSecondsBetweenMemory) {
+    recorder_.set_memory(run::process_memory_bytes());
+    memory_asked_ = now_seconds();
+  }
   const double loss = device_->within([&] {
-    return run::execute_step(*worker_, position, {learning_rate, options_.emulated_task_seconds},
+    return run::execute_step(*worker_, position,
+                             {.learning_rate = learning_rate,
+                              .samples = samples,
+                              .emulated_task_seconds = options_.emulated_task_seconds},
                              recorder_) /
            static_cast<double>(samples);
   });
@@ -100,7 +109,9 @@ bool Session::at_end_of_epoch() const {
 std::optional<run::Evaluation> Session::evaluate() {
   worker_->average_buffers(call("mean of the running statistics"));
   if (!job_.held_out) return {};
+  const double begin = now_seconds();
   result_.evaluation = device_->within([&] { return worker_->evaluate(call("evaluation")); });
+  recorder_.note({.name = "evaluate", .begin = begin, .end = now_seconds()});
   return result_.evaluation;
 }
 
@@ -117,7 +128,6 @@ run::TrainResult Session::result() {
   run::TrainResult result = result_;
   result.step_times = recorder_.steps();
   separate_waiting(job_.communicator, result.step_times, call("exchange of step times"));
-  result.events = recorder_.events();
   result.memory = run::exchange(memory_.breakdown(worker_->held()), job_.communicator,
                                 call("exchange of memory use"));
   result.checksum = worker_->checksum(call("checksum of the parameters"));

@@ -82,6 +82,7 @@ class Session {
   std::unique_ptr<run::Worker> worker_;
   std::optional<run::DeviceMemory> device_;
   timeline::Recorder recorder_;
+  double memory_asked_ = 0;
   run::TrainResult result_;
 };
 

@@ -69,6 +69,7 @@ class Measurement {
         values_(program.graph().values.size()) {
     context_.winograd = options.compute.winograd;
     context_.dense = options.compute.dense;
+    context_.products = options.compute.products;
     context_.sink.direct = options.compute.direct_gradients;
     for (const int input : program.graph().inputs)
       values_[static_cast<size_t>(input)] =

@@ -190,7 +190,9 @@ void ParameterUpdater::finish_reduction() {
     for (size_t i = 0; bucket->missing > 0 && i < bucket->parameters; ++i)
       parameters_.settle(parameters_.slots()[bucket->first_slot + i]);
   backward_is_over_ = true;
+  const double begin = now_seconds();
   reducer_->wait();
+  exposed_seconds_ = now_seconds() - begin;
   started_ = false;
 }
 
@@ -221,7 +223,10 @@ optim::SquareSum ParameterUpdater::squares() const {
 
 std::vector<ParameterUpdater::BucketTimes> ParameterUpdater::bucket_times() const {
   std::vector<BucketTimes> times;
-  for (const auto& bucket : buckets_) times.push_back(bucket->times);
+  for (const auto& bucket : buckets_) {
+    times.push_back(bucket->times);
+    times.back().bytes = static_cast<int64_t>(bucket->gradients.count * sizeof(float));
+  }
   return times;
 }
 

@@ -77,9 +77,12 @@ class ParameterUpdater {
 
   // Seconds of the step under way that updates took after backward: not hidden behind it.
   double exposed_update_seconds() const { return exposed_update_seconds_; }
+  // And in which it was waited for: reduction and update.
+  double exposed_seconds() const { return exposed_seconds_; }
   // When each bucket of the step was reduced and, unless that was put off, updated.
   struct BucketTimes {
     double begin, end;
+    int64_t bytes;
   };
   std::vector<BucketTimes> bucket_times() const;
   size_t state_bytes() const;  // of the optimizer, on this rank
@@ -118,7 +121,7 @@ class ParameterUpdater {
   optim::Step update_;
   bool started_ = false;
   std::atomic<bool> backward_is_over_ = false;
-  double exposed_update_seconds_ = 0;
+  double exposed_update_seconds_ = 0, exposed_seconds_ = 0;
   std::unique_ptr<comm::AsyncReducer> reducer_;
 };
 

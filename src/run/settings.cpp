@@ -51,13 +51,6 @@ void declare_settings(Settings& settings) {
                     .low = 1,
                     .high = 1e15,
                     .flag = "--steps"});
-  settings.declare({.name = "train.timeline",
-                    .kind = SettingKind::choice,
-                    .default_value = "off",
-                    .help = "write timeline.json, for chrome://tracing or Perfetto: every task of "
-                            "every rank",
-                    .choices = {"off", "tasks"},
-                    .flag = "--timeline"});
   settings.declare({.name = "train.batch_norm",
                     .kind = SettingKind::choice,
                     .default_value = "rank",
@@ -73,6 +66,8 @@ void declare_compute_settings(Settings& settings) {
         {.name = name, .kind = SettingKind::boolean, .default_value = "true", .help = help});
   };
   declare_switch("compute.winograd", "compute 3 × 3 convolutions by Winograd's method");
+  declare_switch("compute.products",
+                 "compute products of matrices by oneDNN, not by the BLAS of PyTorch");
   declare_switch("compute.direct_gradients",
                  "let kernels write gradients directly to where they are reduced");
 }

@@ -33,8 +33,7 @@ TrainOptions train_options(const Settings& settings) {
           .compute = compute_options(settings),
           .loader = data::loader_options(settings, 0),
           .device_memory = settings.size_unless_auto("train.device_memory").value_or(0),
-          .timeout_seconds = timeout,
-          .keep_events = settings.text("train.timeline") == "tasks"};
+          .timeout_seconds = timeout};
 }
 
 plan::BatchRequest batch_request(const Settings& settings) {

@@ -93,7 +93,8 @@ void Worker::load(const Task& task) {
   Stage& here = stage(task.stage);
   here.micro_batch(task.micro_batch).batch = phase_->loader->load(
       position_.epoch, position_.step_in_epoch,
-      phase_->lanes.slices(position_.step_in_epoch, task.micro_batch, here.place().lanes));
+      phase_->lanes.slices(position_.step_in_epoch, task.micro_batch, here.place().lanes),
+      here.fields());
 }
 
 // Batch normalisation exchanges among the replicas of the stage.
@@ -219,10 +220,8 @@ Evaluation Worker::evaluate(const comm::Call& call) {
   data::LoaderOptions loading = options_.loader;
   loading.epochs = 1;
   loading.peers = nullptr;  // they keep the samples of training
-  data::SamplerOptions sampling = lanes.sampler().options();
-  sampling.ranks = static_cast<int>(evaluation_->stages.front().place().ranks.size());
-  BatchLoader loader(*job_.held_out, data::Sampler(sampling), loading);
-  evaluation_->loader = &loader;
+  const auto loader = make_loader(*evaluation_, *job_.held_out, loading);
+  evaluation_->loader = loader.get();
   phase_ = evaluation_.get();
   evaluated_ = {};
   const StepPosition training = position_;
@@ -233,7 +232,7 @@ Evaluation Worker::evaluate(const comm::Call& call) {
     for (const Task& task : evaluation_->tasks) execute(task);
   }
   for (Stage& stage : evaluation_->stages) stage.micro_batch(0) = {};
-  loader.close();
+  loader->close();
   evaluation_->loader = nullptr;
   position_ = training;
   links_.outbox().wait(call);

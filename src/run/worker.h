@@ -30,6 +30,7 @@ struct TrainJob {
   const data::Dataset* held_out;  // null: no evaluation
   comm::Communicator& communicator;
   plan::Plan plan;
+  timeline::RankFile* timeline = nullptr;  // null: only sums are kept
 };
 
 struct StepPosition {
@@ -50,6 +51,8 @@ class Worker {
   double loss() const { return loss_sum_; }  // after the last task: of the batch, over all ranks
 
   std::vector<ParameterUpdater*> updaters();
+  // Of the send or receive that was executed last.
+  const StageLinks::Moved& moved() const { return links_.moved(); }
 
   // Running statistics differ from rank to rank; before they are used they become their mean.
   void average_buffers(const comm::Call& call);
@@ -92,6 +95,9 @@ class Worker {
   void divide_state();
   void prepare_batch_norm();
   data::SamplerOptions sampling() const;
+  // For the stages of this rank; only the fields that they use are read.
+  std::unique_ptr<BatchLoader> make_loader(const Phase& phase, const data::Dataset& data,
+                                           data::LoaderOptions options) const;
 
   void load(const schedule::Task& task);
   void expect(const schedule::Task& task);

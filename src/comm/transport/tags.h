@@ -54,6 +54,7 @@ enum class Tag : int {
   measurement,
   gather,
   share,
+  clock,
   end,  // none: how many there are
 };
 

@@ -1,0 +1,29 @@
+"""Trains PyTorch models on the many devices of a supercomputer, and explains the result."""
+
+import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
+
+from renkei.errors import RenkeiError
+from renkei.world import (
+    allgather_object,
+    allreduce,
+    barrier,
+    broadcast,
+    init,
+    is_initialized,
+    local_rank,
+    rank,
+    size,
+)
+
+__all__ = [
+    "RenkeiError",
+    "allgather_object",
+    "allreduce",
+    "barrier",
+    "broadcast",
+    "init",
+    "is_initialized",
+    "local_rank",
+    "rank",
+    "size",
+]
