@@ -21,16 +21,10 @@ bool needs_torch(const std::vector<std::string>& arguments) {
   const auto word = [&](size_t i) { return i < arguments.size() ? arguments[i] : std::string(); };
   const std::string first = word(1), second = word(2);
   if (first == "--version") return false;
-<<<<<<< HEAD
-  const bool alone = first == "plan" || first == "simulate" || first == "model" ||
-                     (first == "study" && !second.starts_with("-")) ||
-                     (first == "data" && !second.starts_with("-")) ||
-=======
   static const std::set<std::string> without{
-      "linpack", "model", "plan", "run", "simulate",
+      "linpack", "model", "plan", "run", "simulate", "study",
   };
   const bool alone = without.contains(first) || (first == "data" && !second.starts_with("-")) ||
->>>>>>> 585e06813662a21a794839baef0582e60813080b
                      (first == "bench" && (second == "collectives" || second == "data"));
   return !alone || std::ranges::count(arguments, "--measure") > 0;
 }

@@ -20,18 +20,6 @@ int main(int argc, char** argv) {
 #ifdef RENKEI_HAVE_BLAS
     if (cli::needs_blas(arguments)) cli::become_program("renkei-blas", argv);
 #endif
-<<<<<<< HEAD
-    return cli::run_command_line(
-        arguments, cli::declare_all_settings(),
-        {cli::make_train_command(), cli::make_plan_command(), cli::make_simulate_command(),
-         cli::make_study_mn1_command(), cli::make_model_list_command(),
-         cli::make_model_show_command(), cli::make_model_export_command(),
-         cli::make_bench_collectives_command(), cli::make_bench_compute_command(),
-         cli::make_bench_data_command(), cli::make_bench_pipeline_command(),
-         cli::make_data_synth_command(), cli::make_data_pack_command(),
-         cli::make_data_info_command(), cli::make_data_verify_command(),
-         cli::make_data_stage_command()});
-=======
 #ifdef RENKEI_HAVE_TORCH
     if (cli::needs_torch(arguments)) cli::become_program("renkei-torch", argv);
 #endif
@@ -54,8 +42,8 @@ int main(int argc, char** argv) {
                                      cli::make_data_verify_command(),
                                      cli::make_data_stage_command(),
                                      cli::make_simulate_command(),
+                                     cli::make_study_mn1_command(),
                                  });
->>>>>>> 585e06813662a21a794839baef0582e60813080b
   } catch (const std::exception& exception) {
     const Error error = cli::as_error(exception);
     if (cli::is_first_rank()) cli::tell_user(error, argc > 1 ? argv[1] : "", json);
