@@ -42,7 +42,9 @@ int main(int argc, char** argv) {
                                      cli::make_data_verify_command(),
                                      cli::make_data_stage_command(),
                                      cli::make_simulate_command(),
+                                     cli::make_study_flow_command(),
                                      cli::make_study_mn1_command(),
+                                     cli::make_study_tsubame3_command(),
                                  });
   } catch (const std::exception& exception) {
     const Error error = cli::as_error(exception);

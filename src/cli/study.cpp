@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/study_measured.h"
 #include "cli/study_output.h"
 #include "job/planned_network.h"
 
@@ -47,8 +48,11 @@ int finish(const Invocation& invocation, const study::Study& study) {
   return 0;
 }
 
-Command study_command(const std::string& name, const std::string& summary,
-                      std::function<study::Study(const Invocation&, const Options&)> make) {
+using Simulate = study::Study (*)(const study::GraphOf&);
+using Measure = void (*)(study::Study&);
+
+Command study_command(const std::string& name, const std::string& summary, Simulate simulate,
+                      Measure measure) {
   const auto options = std::make_shared<Options>();
   return {
       .name = "study " + name,
@@ -62,18 +66,30 @@ Command study_command(const std::string& name, const std::string& summary,
                 .excludes(simulated);
           },
       .run =
-          [options, make](Invocation& invocation) {
-            return finish(invocation, make(invocation, *options));
+          [=](Invocation& invocation) {
+            study::Study study{.name = name, .title = summary};
+            if (!options->measured_only) study = simulate(graphs(invocation));
+            if (!options->simulated_only) measure(study);
+            return finish(invocation, study);
           }};
 }
 
 }  // namespace
 
+Command make_study_flow_command() {
+  return study_command("flow", "RaNNC's tutorial on 1 to 16 GPUs: why 3 and 16 are slow",
+                       study::simulate_flow, measure_flow);
+}
+
 Command make_study_mn1_command() {
   return study_command("mn1", "MN-1: spread of cards, LINPACK and ResNet-50 on up to 1,024 GPUs",
-                       [](const Invocation& invocation, const Options&) {
-                         return study::simulate_mn1(graphs(invocation));
-                       });
+                       study::simulate_mn1, measure_mn1);
+}
+
+Command make_study_tsubame3_command() {
+  return study_command("tsubame3",
+                       "four networks, data sets beyond memory: when is reading the limit?",
+                       study::simulate_tsubame3, measure_tsubame3);
 }
 
 }  // namespace renkei::cli

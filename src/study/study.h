@@ -38,6 +38,8 @@ struct Study {
 using GraphOf = std::function<graph::Graph(
     const std::string& model, const std::vector<std::pair<std::string, std::string>>& settings)>;
 
+Study simulate_flow(const GraphOf& graph_of);
 Study simulate_mn1(const GraphOf& graph_of);
+Study simulate_tsubame3(const GraphOf& graph_of);
 
 }  // namespace renkei::study

@@ -50,6 +50,37 @@ TEST(Mn1, AgreesWithWhatWasPublished) {
   for (const Plot& plot : study.plots) EXPECT_TRUE(svg(plot).ends_with("</svg>\n"));
 }
 
+// Ten layers of 512 × 512 with ReLU, their work counted as for a sample.
+graph::Graph like_mlp(const std::string&, const std::vector<std::pair<std::string, std::string>>&) {
+  graph::Graph graph{.name = "mlp", .batch = 1, .estimated = true};
+  for (int i = 0; i <= 20; ++i)
+    graph.values.push_back({.id = std::to_string(i), .bytes = 2048, .gradient = i > 0});
+  for (int i = 0; i < 20; ++i) {
+    const bool linear = i % 2 == 0;
+    if (linear) graph.parameters.push_back({.id = std::to_string(i), .bytes = 512 * 513 * 4});
+    graph.ops.push_back({.id = std::to_string(i), .inputs = {i}, .outputs = {i + 1}});
+    if (linear) graph.ops.back().parameters = {i / 2};
+    graph.ops.back().flops = linear ? 2 * 512 * 512 : 512;
+    graph.ops.back().traffic_bytes = 4096;
+  }
+  graph.inputs = {0};
+  graph.outputs = {20};
+  return graph;
+}
+
+TEST(Flow, SixteenAreSlowerThanFourBecauseSumsLeaveTheNode) {
+  const Study study = simulate_flow(like_mlp);
+  EXPECT_NE(study.findings[0].find("(as published)"), std::string::npos) << study.findings[0];
+}
+
+TEST(Tsubame3, TimeIsInProportionToTheDataSetAndFastDevicesReadMoreThanThereIs) {
+  const Study study = simulate_tsubame3(like_resnet50);
+  for (const char* network : {"ResNet-50", "Inception-v3", "VGG16", "AlexNet"})
+    EXPECT_NEAR(*row(study, std::string(network) + ": 590.2 GB against 73.8 GB").error(), 0, 0.02);
+  EXPECT_LT(*row(study, "ResNet-50 on 4 P100: reads").simulated, 2);
+  EXPECT_GT(*row(study, "AlexNet on 4 H100: reads").simulated, 2);
+}
+
 TEST(Linpack, IsProductsAloneWhereLinksAreFast) {
   cluster::Description machine = cluster::load_description("mn1");
   machine.interconnect.link = {0, 1e18};
