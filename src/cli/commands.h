@@ -28,6 +28,7 @@ Command make_data_pack_command();
 Command make_data_stage_command();
 Command make_data_info_command();
 Command make_data_verify_command();
+Command make_check_command();
 Command make_linpack_command();
 
 }  // namespace renkei::cli

@@ -53,6 +53,7 @@ int main(int argc, char** argv) {
                                      cli::make_study_flow_command(),
                                      cli::make_study_mn1_command(),
                                      cli::make_study_tsubame3_command(),
+                                     cli::make_check_command(),
                                  });
   } catch (const std::exception& exception) {
     const Error error = cli::as_error(exception);
