@@ -1,6 +1,9 @@
 # Torch and oneDNN come as Python packages. RENKEI_PYTHON names the Python whose torch is used: that of
 # the project's .venv, or the user's own (make PYTHON=...).
 
+if(SKBUILD)  # pip builds for the Python that it installs into
+  set(RENKEI_PYTHON ${Python_EXECUTABLE} CACHE FILEPATH "")
+endif()
 set(RENKEI_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH "The Python that has torch")
 
 # oneDNN: a shared library and headers below the prefix of the .venv.

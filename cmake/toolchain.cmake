@@ -18,6 +18,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-fpch-preprocess -Wno-restrict)
 endif()
 
+# The Python module is a shared library of the same objects. Nobody replaces our functions by others of the
+# same name, so they may still be inlined.
+if(RENKEI_TORCH)
+  add_compile_options(-fPIC -fno-semantic-interposition)
+endif()
+
 if(RENKEI_SANITIZE)
   # g++ 12 finds uninitialised memory in the standard library once it is instrumented.
   add_compile_options(-Wno-maybe-uninitialized)

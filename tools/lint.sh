@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror
 git ls-files '*.py' | xargs .venv/bin/ruff check --quiet
+.venv/bin/mypy --no-error-summary --cache-dir build/mypy
 
 [ -f build/build.ninja ] || cmake --preset release > /dev/null
 base=$(git merge-base HEAD origin/main 2> /dev/null || git rev-parse 'HEAD~1' 2> /dev/null || true)

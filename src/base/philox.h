@@ -25,6 +25,9 @@ enum class RandomUse : uint32_t {
   replacement = 7,
   run_offset = 8,
   initial_value = 9,
+  simulated_device = 10,
+  simulated_jitter = 11,
+  simulated_failure = 12,
 };
 
 using PhiloxBlock = std::array<uint32_t, 4>;

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "capture/pt2.h"
-#include "networks/join_inputs.h"
+#include "networks/input_shapes.h"
 #include "networks/settings.h"
 #include "program/modes.h"
 
@@ -20,18 +20,23 @@ using networks::Objective;
 using program::Port;
 using program::Program;
 
-constexpr int64_t kMostTargets = int64_t{1} << 40;  // of one sample
-
 int64_t product(const std::vector<int64_t>& sides) {
   int64_t all = 1;
   for (const int64_t side : sides) all *= side;
   return all;
 }
 
-// Of a dictionary of results, those that are a loss or scores by their name come first.
-void put_main_output_first(Program& program) {
-  std::ranges::stable_partition(program.outputs, [](const Port& output) {
-    return output.name == "loss" || output.name == "out" || output.name == "logits";
+// Of a dictionary of results, the one that is the loss, or are the scores, by its name.
+void put_main_output_first(Program& program, bool own_loss) {
+  std::ranges::stable_partition(program.outputs, [own_loss](const Port& output) {
+    return own_loss ? output.name == "loss" : output.name == "out" || output.name == "logits";
+  });
+}
+
+// An output called "loss", of one number.
+bool returns_its_loss(const Program& program) {
+  return std::ranges::any_of(program.outputs, [&](const Port& output) {
+    return output.name == "loss" && program.value(output.value).sizes.empty();
   });
 }
 
@@ -54,27 +59,27 @@ class FileNetwork {
  public:
   FileNetwork(const Settings& settings, std::string file)
       : settings_(settings), file_(std::move(file)), read_(read_pt2(file_)) {
-    own_loss_ = networks::chosen_objective(settings) == Objective::own_loss;
-    put_main_output_first(read_.program);
-    if (read_.evaluation) put_main_output_first(*read_.evaluation);
+    const auto chosen = networks::chosen_objective(settings);
+    own_loss_ = chosen ? *chosen == Objective::own_loss : returns_its_loss(read_.program);
+    put_main_output_first(read_.program, own_loss_);
+    if (read_.evaluation) put_main_output_first(*read_.evaluation, own_loss_);
   }
 
   OpenNetwork open() {
     check();
-    const size_t inputs = input_count();
-    const std::vector<InputShape> shapes = shapes_of_inputs(inputs);
+    const std::vector<InputShape> shapes = shapes_of_inputs();
     OpenNetwork made;
     for (size_t i = 0; i < read_.tensors.size(); ++i)
       made.values.emplace(read_.program.state[i].name, read_.tensors[i]);
     if (read_.evaluation)
       for (size_t i = 0; i < read_.evaluation_tensors.size(); ++i)
         made.values.emplace(read_.evaluation->state[i].name, read_.evaluation_tensors[i]);
-    made.network.input_shape = networks::joined_shape(shapes);
     made.network.auxiliary_weight = settings_.real("model.auxiliary_weight");
+    made.network.computes_loss = own_loss_;
     describe_outputs(made.network, shapes);
-    made.network.training = networks::join_inputs(std::move(read_.program), inputs);
+    made.network.training = std::move(read_.program);
     made.network.training.name = std::filesystem::path(file_).stem().string();
-    if (read_.evaluation) made.evaluation = networks::join_inputs(*read_.evaluation, inputs);
+    made.evaluation = std::move(read_.evaluation);
     return made;
   }
 
@@ -89,9 +94,9 @@ class FileNetwork {
       if (state.kind != program::StateKind::parameter || !state.trainable) continue;
       trained = true;
       const program::DType dtype = read_.program.value(state.value).dtype;
-      if (dtype != program::DType::f32)
-        refuse(fmt::format("the parameter {} is {}, and only f32 can be trained", state.name,
-                           program::name_of(dtype)),
+      if (dtype != program::DType::f32 && dtype != program::DType::f64)
+        refuse(fmt::format("the parameter {} is {}, and only f32 and f64 can be trained",
+                           state.name, program::name_of(dtype)),
                "convert the model in Python: model.float()");
     }
     if (!trained)
@@ -102,18 +107,17 @@ class FileNetwork {
              "return a tensor, a tuple, a list or a dictionary of tensors");
   }
 
-  // One more is the target, of a model that computes its loss from it.
-  size_t input_count() const {
-    const size_t all = read_.program.inputs.size();
-    if (all == 0) refuse("it has no inputs", "export the model with an example of its inputs");
-    return own_loss_ && all > 1 ? all - 1 : all;
-  }
+  // What a model computes its loss from is its last input, of several.
+  bool takes_target() const { return own_loss_ && read_.program.inputs.size() > 1; }
 
-  std::vector<InputShape> shapes_of_inputs(size_t count) const {
-    std::vector<InputShape> shapes = networks::input_shapes(read_.program, count);
+  std::vector<InputShape> shapes_of_inputs() const {
+    if (read_.program.inputs.empty())
+      refuse("it has no inputs", "export the model with an example of its inputs");
+    std::vector<InputShape> shapes = networks::input_shapes(read_.program);
     const std::string& given = settings_.text("model.input_shape");
     std::vector<InputShape> wanted;
     if (given != "auto") wanted = networks::parse_input_shapes(given);
+    const size_t count = shapes.size() - (takes_target() ? 1 : 0);
     if (!wanted.empty() && wanted.size() != count)
       refuse(fmt::format("it takes {} inputs, but model.input_shape has {}", count, wanted.size()),
              "leave model.input_shape out: the file has the shapes");
@@ -135,13 +139,11 @@ class FileNetwork {
 
   void describe_outputs(networks::Network& network, const std::vector<InputShape>& shapes) const {
     networks::RandomSample& sample = network.random_sample;
-    for (const InputShape& input : shapes)
-      sample.inputs.push_back({.size = product(input.shape), .below = input.below});
+    for (const InputShape& input : shapes) sample.below.push_back(input.below);
     const program::Value& main = read_.program.value(read_.program.outputs[0].value);
     if (own_loss_) {
-      if (read_.program.inputs.size() > shapes.size()) describe_target(sample);
-      sample.classes =
-          std::max<int64_t>(settings_.integer_unless_auto("model.classes").value_or(0), 2);
+      if (takes_target()) describe_target(sample, shapes.back());
+      sample.classes = settings_.integer_unless_auto("model.classes").value_or(0);
       network.outputs = sample.classes;
       return;
     }
@@ -166,27 +168,13 @@ class FileNetwork {
     }
   }
 
-  // What a model computes its loss from: its last input.
-  void describe_target(networks::RandomSample& sample) const {
-    const program::Value& target = read_.program.value(read_.program.inputs.back().value);
-    const bool numbers = program::is_floating(target.dtype);
-    if (!numbers && settings_.is_auto("model.classes"))
-      throw Error(ErrorCode::usage,
-                  "the model computes its loss from labels, but how many classes there are is "
-                  "not known",
-                  "add --set model.classes=N");
-    if (!numbers && target.sizes.size() < 2) return;  // one label per sample
+  void describe_target(networks::RandomSample& sample, const InputShape& target) const {
+    const bool numbers =
+        program::is_floating(read_.program.value(read_.program.inputs.back().value).dtype);
+    if (!numbers && target.shape.empty()) return;  // one label per sample
     sample.target =
         numbers ? networks::RandomTarget::numbers : networks::RandomTarget::label_per_position;
-    sample.target_size = 1;
-    for (size_t d = 1; d < target.sizes.size(); ++d) {
-      const int64_t side = target.sizes[d].is_number() ? target.sizes[d].number() : 0;
-      if (side < 1 || side > kMostTargets / sample.target_size)
-        refuse(fmt::format("its input {} has the size {} in dimension {}",
-                           read_.program.inputs.back().name, target.sizes[d].str(), d),
-               "export the model with the batch as the only dynamic size, and none of 0");
-      sample.target_size *= side;
-    }
+    sample.target_size = product(target.shape);
   }
 
   const Settings& settings_;

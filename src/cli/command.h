@@ -17,8 +17,11 @@ struct Invocation {
   bool json = false;
   bool quiet = false;
   int ranks = 0;                       // -n; 0: not given
+  int restarts = 0;                    // of a job that loses ranks, where the command can go on
   std::vector<std::string> arguments;  // the command line, to start ranks with
-  std::vector<std::string> rest;       // what follows --, where the command takes that
+  std::vector<std::string> program;    // of a command that starts one: its words
+  std::vector<std::string> cluster_changes;  // --set cluster.KEY=VALUE, without "cluster."
+  std::vector<std::string> rest;             // what follows --, where the command takes that
 };
 
 // One command: a file in this folder makes it, main lists it.
@@ -28,8 +31,14 @@ struct Command {
   std::vector<std::string> sections;               // whose settings have flags here
   std::function<void(Arguments&)> add_flags = {};  // its own arguments, where it has some
   std::function<int(Invocation&)> run;             // returns the exit code
-  bool takes_rest = false;  // -- and words that are not its own may follow
+  // A file of settings that comes before all others, where the arguments name one.
+  std::function<std::filesystem::path()> earlier_settings = {};
+  bool changes_cluster = false;             // takes --set cluster.KEY=VALUE
+  std::vector<std::string> own_flags = {};  // of these sections, that it has its own version of
+  bool takes_rest = false;                  // -- and words that are not its own may follow
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
+  bool starts_program =
+      false;  // the first word that is no flag, and all behind it, are a program's
   std::map<std::string, std::string> former_flags = {};  // that are gone, and what to do instead
 };
 

@@ -47,7 +47,8 @@ void add_setting_flags(Arguments& arguments, const Command& command, Parsed& par
   for (const Setting& setting : parsed.invocation.settings.declared()) {
     const std::string section = setting.name.substr(0, setting.name.find('.'));
     const bool wanted = section == "run" || std::ranges::count(command.sections, section) > 0;
-    if (setting.flag.empty() || !wanted) continue;
+    const bool replaced = std::ranges::count(command.own_flags, setting.flag) > 0;
+    if (setting.flag.empty() || !wanted || replaced) continue;
     const std::string help =
         setting.default_value.empty() || setting.default_value == "auto"
             ? setting.help
@@ -71,7 +72,8 @@ CLI::App& add_app(CLI::App& root, const Command& command) {
   if (!group) {
     const std::map<std::string, std::string> summaries{{"data", "commands for data sets"},
                                                        {"model", "what can be trained"},
-                                                       {"bench", "measure, beside the peers"}};
+                                                       {"bench", "measure, beside the peers"},
+                                                       {"study", "published experiments again"}};
     group = root.add_subcommand(group_name, summaries.at(group_name));
     group->require_subcommand(1);
   }
@@ -108,11 +110,17 @@ const CLI::App& innermost(const CLI::App& app) {
   return chosen.empty() ? app : innermost(*chosen.front());
 }
 
-void apply(Parsed& parsed, const CLI::App& app) {
+void apply(Parsed& parsed, const Command& command, const CLI::App& app) {
   Settings& settings = parsed.invocation.settings;
+  if (command.earlier_settings)
+    if (const auto file = command.earlier_settings(); !file.empty()) settings.load_toml(file);
   if (!parsed.config_file.empty()) settings.load_toml(parsed.config_file);
+  constexpr std::string_view kCluster = "cluster.";
   for (const std::string& assignment : parsed.assignments)
-    settings.set_assignment(assignment, "--set");
+    if (command.changes_cluster && assignment.starts_with(kCluster))
+      parsed.invocation.cluster_changes.push_back(assignment.substr(kCluster.size()));
+    else
+      settings.set_assignment(assignment, "--set");
   for (const Setting& setting : std::vector<Setting>(settings.declared())) {
     // A command may have a flag of its own with the name of another section's.
     const auto value = parsed.setting_flags.find(setting.name);
@@ -152,7 +160,13 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
   CLI::App* help_app = root.add_subcommand("help", "help on a command, or on settings");
   Arguments(*help_app).option("topic", help_words, "a command, or 'settings'");
 
-  const auto mark = std::find(arguments.begin() + 1, arguments.end(), "--");
+  // Words behind -- belong to another program, for the commands that start one with them.
+  const bool has_rest =
+      arguments.size() > 1 && std::ranges::any_of(commands, [&](const Command& c) {
+        return c.takes_rest && c.name == arguments[1];
+      });
+  const auto mark =
+      has_rest ? std::find(arguments.begin() + 1, arguments.end(), "--") : arguments.end();
   std::vector<Parsed> parsed(commands.size());
   std::vector<CLI::App*> apps;
   for (size_t i = 0; i < commands.size(); ++i) {
@@ -162,6 +176,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
     if (mark != arguments.end()) parsed[i].invocation.rest.assign(mark + 1, arguments.end());
     apps.push_back(&add_app(root, commands[i]));
     apps[i]->allow_extras();
+    apps[i]->prefix_command(commands[i].starts_program);
     apps[i]->set_version_flag("--version", fmt::format("renkei {}", kVersion));
     Arguments own(*apps[i]);
     add_common_flags(own, parsed[i]);
@@ -190,14 +205,16 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
 
   for (size_t i = 0; i < commands.size(); ++i) {
     if (!apps[i]->parsed()) continue;
+    if (commands[i].starts_program) parsed[i].invocation.program = apps[i]->remaining();
     if (!commands[i].takes_anything) {
-      if (mark != arguments.end() && !commands[i].takes_rest) refuse_unknown(*apps[i], "--");
-      if (!apps[i]->remaining().empty()) {
+      const bool programs = commands[i].starts_program && !apps[i]->remaining().empty() &&
+                            !apps[i]->remaining().front().starts_with("-");
+      if (!apps[i]->remaining().empty() && !programs) {
         const std::string word = apps[i]->remaining().front();
         refuse_former(commands[i], word);
         refuse_unknown(*apps[i], word);
       }
-      apply(parsed[i], *apps[i]);
+      apply(parsed[i], commands[i], *apps[i]);
     }
     if (parsed[i].print_config) {
       fmt::print("{}", parsed[i].invocation.settings.to_toml());

@@ -7,10 +7,12 @@
 
 #include "base/units.h"
 #include "base/version.h"
+#include "capture/open_network.h"
 #include "cli/commands.h"
 #include "cli/data_sources.h"
 #include "data/field_map.h"
 #include "data/storage/storage_settings.h"
+#include "job/network_data.h"
 #include "report/table.h"
 
 namespace renkei::cli {
@@ -33,20 +35,33 @@ Summary summarise(const OpenedSources& sources) {
 }
 
 struct FieldRow {
-  std::string name, input;  // in the data, and of the program
+  std::string name, input;  // in the data, and of the program; empty: it is not used
   data::DType dtype = data::DType::f32;
   std::optional<std::vector<int64_t>> shape;  // none: that of an image is the program's
   int64_t classes = 0;
   std::string origin;
 };
 
-std::vector<FieldRow> describe_fields(const data::Source& source, const Settings& settings,
-                                      int64_t classes) {
+// Which input each field becomes: of the model, or of any that calls its inputs like this.
+std::vector<data::MappedField> mapped_fields(const std::vector<std::string>& names,
+                                             Settings& settings, const std::string& model) {
+  data::FieldMap map = data::parse_field_map(settings.text("data.fields"));
+  if (model.empty()) return data::map_fields(map, names);
+  settings.set("model.name", model, "--model");
+  const capture::OpenNetwork open = capture::open_network(settings);
+  map = data::match_inputs(map, job::wanted_inputs(job::needs_of(open.network, 1)), names);
+  std::vector<data::MappedField> mapped = data::map_fields(map, names);
+  for (data::MappedField& field : mapped)
+    if (std::ranges::count(map, field.name, &data::FieldMapping::input) == 0) field.name.clear();
+  return mapped;
+}
+
+std::vector<FieldRow> describe_fields(const data::Source& source, Settings& settings,
+                                      int64_t classes, const std::string& model) {
   std::vector<std::string> names;
   for (const data::StoredField& field : source.fields()) names.push_back(field.name);
   std::vector<FieldRow> rows;
-  const data::FieldMap map = data::parse_field_map(settings.text("data.fields"));
-  for (const auto& [number, input] : data::map_fields(map, names)) {
+  for (const auto& [number, input] : mapped_fields(names, settings, model)) {
     const data::StoredField& field = source.fields()[number];
     FieldRow row{.name = field.name, .input = input, .origin = field.origin};
     if (field.is_label()) {
@@ -72,7 +87,8 @@ std::string table_of(const std::vector<FieldRow>& rows) {
                    !row.shape           ? "3 × height × width"
                    : row.shape->empty() ? "one number"
                                         : fmt::format("{}", fmt::join(*row.shape, " × ")),
-                   row.classes > 0 ? format_count(row.classes) : "", row.origin, row.input});
+                   row.classes > 0 ? format_count(row.classes) : "", row.origin,
+                   row.input.empty() ? "nothing" : row.input});
   return table.text();
 }
 
@@ -99,12 +115,12 @@ nlohmann::json checksum_of(const Settings& settings, const std::string& path) {
   return description.is_object() ? description.value("checksum", nlohmann::json()) : nullptr;
 }
 
-int run(Invocation& invocation, const std::string& path) {
+int run(Invocation& invocation, const std::string& path, const std::string& model) {
   const OpenedSources sources = open_sources(invocation, path);
   const Summary summary = summarise(sources);
   const nlohmann::json checksum = checksum_of(invocation.settings, path);
   const std::vector<FieldRow> fields =
-      describe_fields(*sources.train, invocation.settings, summary.classes);
+      describe_fields(*sources.train, invocation.settings, summary.classes, model);
   if (invocation.json) {
     nlohmann::json output{{"command", invocation.command},
                           {"version", kVersion},
@@ -137,15 +153,18 @@ int run(Invocation& invocation, const std::string& path) {
 }  // namespace
 
 Command make_data_info_command() {
-  const auto path = std::make_shared<std::string>();
+  const auto path = std::make_shared<std::string>(), model = std::make_shared<std::string>();
   return {.name = "data info",
           .summary = "what a data set holds",
           .sections = {},
           .add_flags =
-              [path](Arguments& arguments) {
+              [path, model](Arguments& arguments) {
                 arguments.option("source", *path, "the data set").required();
+                arguments.option("--model", *model,
+                                 "say which field becomes which input of this model, a name or a "
+                                 ".pt2 file");
               },
-          .run = [path](Invocation& invocation) { return run(invocation, *path); }};
+          .run = [path, model](Invocation& invocation) { return run(invocation, *path, *model); }};
 }
 
 }  // namespace renkei::cli

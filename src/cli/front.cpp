@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 
@@ -20,9 +21,12 @@ bool needs_torch(const std::vector<std::string>& arguments) {
   const auto word = [&](size_t i) { return i < arguments.size() ? arguments[i] : std::string(); };
   const std::string first = word(1), second = word(2);
   if (first == "--version") return false;
-  const bool alone = first == "plan" || first == "model" || first == "linpack" || first == "tune" ||
-                     first == "check" || (first == "data" && !second.starts_with("-")) ||
-                     (first == "bench" && (second == "collectives" || second == "data"));
+  static const std::set<std::string> without{
+      "check", "linpack", "model", "plan", "report", "run", "simulate", "study", "tune", "watch",
+  };
+  const bool alone =
+      without.contains(first) || (first == "data" && !second.starts_with("-")) ||
+      (first == "bench" && (second == "collectives" || second == "data" || second == "scaling"));
   return !alone || std::ranges::count(arguments, "--measure") > 0;
 }
 

@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "job/planned_network.h"
+#include "networks/input_shapes.h"
 #include "networks/settings.h"
 #include "program/effects.h"
 #include "program/print.h"
@@ -102,6 +103,26 @@ json as_json(const std::vector<rewrite::Applied>& applied) {
   return rows;
 }
 
+json inputs_as_json(const program::Program& program) {
+  json rows = json::array();
+  const std::vector<networks::InputShape> shapes = networks::input_shapes(program);
+  for (size_t i = 0; i < shapes.size(); ++i)
+    rows.push_back({{"name", shapes[i].name},
+                    {"dtype", program::name_of(program.value(program.inputs[i].value).dtype)},
+                    {"shape", shapes[i].shape}});
+  return rows;
+}
+
+// "input 3 × 32 × 32", or "inputs image 3 × 32 × 32, tokens 16".
+std::string inputs_as_text(const program::Program& program) {
+  std::vector<std::string> words;
+  for (const networks::InputShape& input : networks::input_shapes(program))
+    words.push_back(fmt::format(
+        "{}{}", program.inputs.size() > 1 ? input.name + " " : "",
+        input.shape.empty() ? "one number" : fmt::format("{}", fmt::join(input.shape, " × "))));
+  return fmt::format("input{} {}", words.size() > 1 ? "s" : "", fmt::join(words, ", "));
+}
+
 std::string as_table(const std::vector<Layer>& layers) {
   report::Table table({{"layer"},
                        {"kind"},
@@ -159,7 +180,7 @@ int show_model(Invocation& invocation, const std::string& name, bool ops) {
     json result{{"command", invocation.command},
                 {"version", kVersion},
                 {"model", networks::model_name(settings)},
-                {"input_shape", network.input_shape},
+                {"inputs", inputs_as_json(network.training)},
                 {"parameters", parameters},
                 {"flops", flops},
                 {"activation_bytes", activation_bytes},
@@ -174,10 +195,10 @@ int show_model(Invocation& invocation, const std::string& name, bool ops) {
     return 0;
   }
   fmt::print(
-      "{}\n{}\n{}, input {}: {} parameters ({}), {:.3g} GFLOP and {} of activations per sample, "
+      "{}\n{}\n{}, {}: {} parameters ({}), {:.3g} GFLOP and {} of activations per sample, "
       "forward\n",
       as_table(layers), as_table(rewritten.applied), networks::model_name(settings),
-      fmt::join(network.input_shape, " × "), format_count(parameters), format_size(4 * parameters),
+      inputs_as_text(network.training), format_count(parameters), format_size(4 * parameters),
       static_cast<double>(flops) / 1e9, format_size(activation_bytes));
   return 0;
 }

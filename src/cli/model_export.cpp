@@ -1,15 +1,9 @@
 // renkei model export MODULE:CLASS … -o FILE.pt2: runs export_model.py (src/capture), which does
 // the work, with the Python that Renkei was built with, or that RENKEI_PYTHON names.
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
-#include "base/error.h"
 #include "cli/commands.h"
+#include "cli/python.h"
 
 namespace renkei::cli {
 namespace {
@@ -23,19 +17,12 @@ std::filesystem::path find_script() {
 }
 
 int run_export(const Invocation& invocation) {
-  const char* named = std::getenv("RENKEI_PYTHON");
-  const std::string python = named ? named : RENKEI_BUILD_PYTHON;
-  std::vector<std::string> words{python, find_script().string()};
+  std::vector<std::string> words{find_python(), find_script().string()};
   // Behind "renkei model export".
   const std::vector<std::string>& given = invocation.arguments;
   for (size_t i = 3; i < given.size(); ++i) words.push_back(given[i]);
   if (words.size() == 2) words.push_back("--help");
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execv(python.c_str(), argv.data());
-  throw Error(ErrorCode::usage, fmt::format("can't start {}: {}", python, std::strerror(errno)),
-              "name a Python that has torch and your model in RENKEI_PYTHON");
+  become_python(words);
 }
 
 }  // namespace

@@ -41,9 +41,10 @@ std::vector<Place> places(const Description& description, int count) {
 comm::LinkCost link_between(const Description& description, const Place& a, const Place& b) {
   if (a.node == b.node) return description.nodes[static_cast<size_t>(a.nodes)].link;
   const Interconnect& net = description.interconnect;
-  if (a.group == b.group) return net.link;
+  const double adapter = net.link.bytes_per_second / net.adapters;
+  if (a.group == b.group) return {net.link.latency_seconds, adapter};
   return {net.link.latency_seconds + net.uplink.latency_seconds,
-          std::min(net.link.bytes_per_second, net.uplink.bytes_per_second)};
+          std::min(adapter, net.uplink.bytes_per_second)};
 }
 
 comm::CostModel cost_model(const Description& description, std::span<const Place> devices) {
@@ -65,10 +66,12 @@ comm::CostModel cost_model(const Description& description, std::span<const Place
   }
   model.hosts = static_cast<int>(nodes.size());
   model.even = most == least && devices.size() % nodes.size() == 0;
-  model.between = description.interconnect.link;
+  const Interconnect& net = description.interconnect;
+  model.between = net.link;
   for (const Place& place : devices)
     if (place.group != devices.front().group)
-      model.between = link_between(description, devices.front(), place);
+      model.between = {net.link.latency_seconds + net.uplink.latency_seconds,
+                       std::min(net.link.bytes_per_second, net.uplink.bytes_per_second)};
   return model;
 }
 

@@ -21,6 +21,7 @@ struct DeviceKind {
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 1;
   double call_seconds = 0;  // the least that an op takes
+  double spread = 0;        // standard deviation of the speed among devices of this kind, relative
 };
 
 struct Nodes {
@@ -33,6 +34,7 @@ struct Nodes {
 
 struct Interconnect {
   comm::LinkCost link;    // of a node
+  int adapters = 1;       // of a node, which share its rate; a message goes over one of them
   int group_nodes = 0;    // nodes that share a switch; 0: all
   comm::LinkCost uplink;  // of a group; the latency comes on top of the node's
 };
@@ -43,6 +45,20 @@ struct Storage {
   double open_seconds = 0;
 };
 
+// A training that was done, or is thought of, on a machine: what `renkei simulate` goes by unless
+// it is told otherwise.
+struct Run {
+  std::string model = {};
+  std::string devices = {};              // a sweep
+  int64_t batch_per_device = 0;          // 0: not given, as for all below
+  double device_samples_per_second = 0;  // measured, of one device by itself
+  std::string algorithm = {};            // of the allreduce
+  std::string wire = {};                 // f16: what gradients travel as
+  bool overlap = true;                   // of reduction and backward
+  double samples = 0, epochs = 0;        // of the whole training
+  int64_t sample_bytes = 0;              // in storage
+};
+
 struct Description {
   std::string name;
   std::string summary;
@@ -50,6 +66,7 @@ struct Description {
   std::vector<Nodes> nodes;
   Interconnect interconnect;
   Storage storage;
+  Run run;
 
   int device_count() const;
 };

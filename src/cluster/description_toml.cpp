@@ -62,6 +62,12 @@ class Table {
   std::string text_or(std::string_view key, std::string otherwise) {
     return find(key) ? text(key) : std::move(otherwise);
   }
+  bool boolean_or(std::string_view key, bool otherwise) {
+    const toml::node* node = find(key);
+    if (!node) return otherwise;
+    if (!node->is_boolean()) refuse(node, fmt::format("'{}' must be true or false", key));
+    return *node->value<bool>();
+  }
   int64_t size(std::string_view key) {
     const std::string value = text(key);
     try {
@@ -107,7 +113,8 @@ DeviceKind device_from(const std::string& name, Table table) {
                   .efficiency = table.number_or("efficiency", 1e-6, 1, 1),
                   .memory_bytes = table.size("memory"),
                   .memory_bytes_per_second = table.number("memory_bytes_per_second", 1, 1e18),
-                  .call_seconds = table.number_or("call_seconds", 0, 10, 0)};
+                  .call_seconds = table.number_or("call_seconds", 0, 10, 0),
+                  .spread = table.number_or("spread", 0, 0.5, 0)};
   table.refuse_unknown();
   return kind;
 }
@@ -131,6 +138,7 @@ Nodes nodes_from(Table table, const std::vector<DeviceKind>& kinds) {
 Interconnect interconnect_from(Table table) {
   Interconnect net;
   net.link = {table.number("latency_seconds", 0, 10), table.number("bytes_per_second", 1, 1e18)};
+  if (table.find("adapters")) net.adapters = table.whole("adapters", 1 << 10);
   if (table.find("group_nodes")) {
     net.group_nodes = table.whole("group_nodes", 1 << 20);
     auto uplink = table.table("uplink");
@@ -147,6 +155,21 @@ Storage storage_from(Table table) {
                   .open_seconds = table.number_or("open_seconds", 0, 10, 0)};
   table.refuse_unknown();
   return storage;
+}
+
+Run run_from(Table table) {
+  Run run{.model = table.text_or("model", ""),
+          .devices = table.text_or("devices", ""),
+          .batch_per_device = static_cast<int64_t>(table.number_or("batch_per_device", 1, 1e9, 0)),
+          .device_samples_per_second = table.number_or("device_samples_per_second", 1e-9, 1e12, 0),
+          .algorithm = table.text_or("algorithm", ""),
+          .wire = table.text_or("wire", ""),
+          .overlap = table.boolean_or("overlap", true),
+          .samples = table.number_or("samples", 1, 1e18, 0),
+          .epochs = table.number_or("epochs", 0, 1e9, 0)};
+  if (table.find("sample_bytes")) run.sample_bytes = table.size("sample_bytes");
+  table.refuse_unknown();
+  return run;
 }
 
 Description description_from(Table table) {
@@ -175,6 +198,7 @@ Description description_from(Table table) {
   else if (list->size() > 1 || description.nodes.front().count > 1)
     table.refuse(nullptr, "[interconnect] is missing: several nodes need one");
   if (const auto storage = table.table("storage")) description.storage = storage_from(*storage);
+  if (const auto run = table.table("run")) description.run = run_from(*run);
   table.refuse_unknown();
   return description;
 }

@@ -65,10 +65,40 @@ std::vector<MappedField> map_fields(const FieldMap& map, const std::vector<std::
   return mapped;
 }
 
-void check_inputs(const FieldMap& map, const std::vector<std::string>& inputs) {
+FieldMap match_inputs(const FieldMap& map, const std::vector<WantedInput>& inputs,
+                      const std::vector<std::string>& fields) {
+  std::vector<std::string> names;
+  for (const WantedInput& input : inputs) names.push_back(input.name);
   for (const FieldMapping& mapping : map)
-    if (std::ranges::count(inputs, mapping.input) == 0)
-      throw unknown("the program has no input", mapping.input, inputs);
+    if (std::ranges::count(names, mapping.input) == 0)
+      throw unknown("the program has no input", mapping.input, names);
+  map_fields(map, fields);  // all that it names are there
+
+  FieldMap matched = map;
+  const auto has_field = [&](const WantedInput& input) {
+    return std::ranges::count(matched, input.name, &FieldMapping::input) > 0;
+  };
+  const auto is_free = [&](std::string_view field) {
+    return std::ranges::count(fields, field) > 0 &&
+           std::ranges::count(matched, field, &FieldMapping::field) == 0;
+  };
+  for (const WantedInput& input : inputs)
+    if (!has_field(input) && is_free(input.name)) matched.push_back({input.name, input.name});
+  std::vector<WantedInput> left;
+  for (const WantedInput& input : inputs)
+    if (!has_field(input)) left.push_back(input);
+  const auto others = std::ranges::count(left, false, &WantedInput::target);
+  for (const WantedInput& input : left) {
+    const std::string_view usual = input.target ? kTarget : kInput;
+    if ((!input.target && others > 1) || !is_free(usual))
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("no field of the data is the input '{}' of the program; there {} {}",
+                      input.name, fields.size() == 1 ? "is" : "are", fmt::join(fields, ", ")),
+          fmt::format("say which one it is: --set data.fields={}=NAME", input.name));
+    matched.push_back({input.name, std::string(usual)});
+  }
+  return matched;
 }
 
 }  // namespace renkei::data

@@ -30,7 +30,18 @@ struct MappedField {
 };
 std::vector<MappedField> map_fields(const FieldMap& map, const std::vector<std::string>& fields);
 
-// A usage Error when an input is mapped that the program does not have.
-void check_inputs(const FieldMap& map, const std::vector<std::string>& inputs);
+// What a program takes of a sample.
+struct WantedInput {
+  std::string name;
+  bool target = false;  // what a loss is computed from
+
+  bool operator==(const WantedInput&) const = default;
+};
+
+// The field of each input: as the map says; else the one of its name; else "target" for the target,
+// and "input" for the only other one that is left. A usage Error names an input that gets none, and
+// one of the map that the program does not have.
+FieldMap match_inputs(const FieldMap& map, const std::vector<WantedInput>& inputs,
+                      const std::vector<std::string>& fields);
 
 }  // namespace renkei::data

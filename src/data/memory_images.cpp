@@ -52,6 +52,11 @@ MemoryImages::MemoryImages(int64_t count, int height, int width,
   pixels_.resize(static_cast<size_t>(count) * image_bytes());
 }
 
+void MemoryImages::name_fields(std::string image, std::string label) {
+  fields_[0].name = std::move(image);
+  fields_[1].name = std::move(label);
+}
+
 size_t MemoryImages::image_bytes() const {
   return static_cast<size_t>(height_) * static_cast<size_t>(width_) * 3;
 }

@@ -20,6 +20,9 @@ class MemoryImages : public Dataset {
 
   const std::vector<std::string>& class_names() const { return class_names_; }
 
+  // As the program calls them, in place of "input" and "target".
+  void name_fields(std::string image, std::string label);
+
   // The image must have the right size. Different samples may be set from different threads.
   void set(int64_t sample, const Image& image, int label);
 

@@ -48,7 +48,7 @@ RandomData::RandomData(RandomDataOptions options) : count_(options.count), seed_
   }
   below_.push_back(options.classes > 0 ? options.classes : options.target_below);
   fields_.push_back(make_field(
-      std::string(kTarget),
+      std::move(options.target_name),
       options.classes > 0 ? std::vector<int64_t>{} : std::vector<int64_t>{options.target_size},
       below_.back(), options.classes));
 

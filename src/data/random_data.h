@@ -17,6 +17,7 @@ struct RandomDataOptions {
   };
   std::vector<Input> inputs = {};  // … unless there are several, or one of whole numbers
   int64_t target_below = 0;        // more than 0: the numbers of a target are uniform whole numbers
+  std::string target_name = std::string(kTarget);
 };
 
 // Noise of any shape, for measuring speed, and for tests that compare runs. Inputs and regression

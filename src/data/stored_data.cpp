@@ -48,30 +48,40 @@ StoredData::StoredData(std::unique_ptr<const Source> source, const StoredDataOpt
 void StoredData::add_field(const StoredField& stored, const std::string& name) {
   Field field{.name = name, .origin = stored.origin};
   Recipe recipe{.stored = &stored};
-  const std::vector<int64_t> image{3, options_.transform.height, options_.transform.width};
-  const bool is_input = name == kInput;
   if (stored.is_label()) {
     field.dtype = DType::i64;
     field.classes = source_->classes();
-  } else if (!stored.layout) {
-    field.shape = image;
+  } else if (stored.layout) {
+    add_numbers(stored, field, recipe);
   } else {
-    const bool takes_images = options_.input_shape.empty() || is_image_shape(options_.input_shape);
-    if (is_input && takes_images) recipe.pixels = pixels_of(*stored.layout);
-    field.dtype = recipe.pixels ? DType::f32 : dtype_of(stored.layout->type);
-    field.shape = recipe.pixels ? image : stored.layout->shape;
-    if (is_input && !recipe.pixels && !options_.input_shape.empty()) {
-      const int64_t wanted = Field{.shape = options_.input_shape}.elements();
-      if (field.elements() != wanted)
-        throw Error(ErrorCode::data,
-                    fmt::format("a sample of {} has {} numbers, and the network takes {}",
-                                source_->file_name(0), field.elements(), wanted),
-                    "choose another model, or other data");
-      field.shape = options_.input_shape;
-    }
+    field.shape = {3, options_.transform.height, options_.transform.width};
   }
   fields_.push_back(std::move(field));
   recipes_.push_back(std::move(recipe));
+}
+
+void StoredData::add_numbers(const StoredField& stored, Field& field, Recipe& recipe) const {
+  const auto taken = std::ranges::find(options_.inputs, field.name, &TakenInput::name);
+  const bool known = taken != options_.inputs.end();
+  const bool image =
+      known ? is_image_shape(taken->shape) : options_.inputs.empty() && field.name == kInput;
+  if (image) recipe.pixels = pixels_of(*stored.layout);
+  if (recipe.pixels) {
+    field.shape = {3, options_.transform.height, options_.transform.width};
+    return;
+  }
+  field.dtype = dtype_of(stored.layout->type);
+  field.shape = stored.layout->shape;
+  if (!known) return;
+  const int64_t wanted = Field{.shape = taken->shape}.elements();
+  if (field.elements() != wanted)
+    throw Error(
+        ErrorCode::data,
+        fmt::format("a sample of {} has {} numbers in the {}, and the network takes {} as "
+                    "'{}'",
+                    source_->file_name(0), field.elements(), stored.origin, wanted, field.name),
+        "choose another model, or other data");
+  field.shape = taken->shape;
 }
 
 std::vector<int64_t> StoredData::records_of(std::span<const size_t> fields) const {

@@ -12,13 +12,17 @@
 
 namespace renkei::data {
 
+// What a program takes as an input: an array with as many numbers has this shape.
+struct TakenInput {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
 struct StoredDataOptions {
-  TransformOptions transform;  // of images; its height and width are those of the result
-  uint64_t seed = 1;           // of crops, mirroring and jitter
-  // What the program takes as "input": an array with as many numbers has this shape. Empty: as it
-  // is stored.
-  std::vector<int64_t> input_shape = {};
-  FieldMap map = {};  // how the program calls the fields
+  TransformOptions transform;           // of images; its height and width are those of the result
+  uint64_t seed = 1;                    // of crops, mirroring and jitter
+  std::vector<TakenInput> inputs = {};  // others are as they are stored
+  FieldMap map = {};                    // how the program calls the fields
 };
 
 // Of an array of bytes that is an image.
@@ -30,11 +34,11 @@ struct PixelLayout {
 
 // Samples that stay on storage: fields are read and decoded when they are needed, and only those
 // that are. Encoded images become {3, height, width} of f32, all images of a sample with the same
-// crop. So does an input of bytes (height × width, with 1 or 3 channels first or last), unless the
-// program takes no images. All other numbers keep their type and shape.
+// crop. So does an input of bytes (height × width, with 1 or 3 channels first or last) where the
+// program takes an image, or nothing is known of it. All other numbers keep their type and shape.
 class StoredData : public Dataset {
  public:
-  // Throws a data Error when the input has another number of elements than the program takes.
+  // Throws a data Error when an input has another number of elements than the program takes.
   StoredData(std::unique_ptr<const Source> source, const StoredDataOptions& options);
 
   int64_t count() const override { return source_->count(); }
@@ -50,6 +54,7 @@ class StoredData : public Dataset {
   };
 
   void add_field(const StoredField& stored, const std::string& name);
+  void add_numbers(const StoredField& stored, Field& field, Recipe& recipe) const;
   void read_fields(int64_t sample, int64_t epoch, std::span<const FieldSpan> into) const override;
   void decode_fields(int64_t sample, int64_t epoch, std::span<const Record> records,
                      std::span<const FieldSpan> into) const override;

@@ -20,7 +20,6 @@ networks::LossOptions loss_for(const Settings& settings, const networks::Network
 
 // The same for data of make_random_data(), whatever data.source says.
 networks::LossOptions loss_for_random_data(const Settings& settings,
-                                           const networks::Network& network,
-                                           const data::Dataset& data);
+                                           const networks::Network& network);
 
 }  // namespace renkei::job

@@ -9,8 +9,7 @@ namespace renkei::job {
 
 PlannedNetwork planned_network(const Settings& settings) {
   PlannedNetwork planned{.open = capture::open_network(settings), .loss = {}};
-  const auto data = make_random_data(planned.open.network, 1, 1);
-  planned.loss = loss_for_random_data(settings, planned.open.network, *data);
+  planned.loss = loss_for_random_data(settings, planned.open.network);
   return planned;
 }
 

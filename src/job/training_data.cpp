@@ -43,19 +43,37 @@ std::array<float, 3> channels_of(const Settings& settings, const char* name) {
               "write it as 0.5 or 0.485,0.456,0.406");
 }
 
-ImageSize image_size(const DataNeeds& needs, const std::string& source) {
-  const auto& shape = needs.sample_shape;
-  if (shape.size() != 3 || shape[0] != 3)
-    throw Error(ErrorCode::usage,
-                fmt::format("this model takes inputs of shape {}, but '{}' holds colour images",
-                            fmt::join(shape, " × "), source),
-                "choose a model for images, such as lenet, or --data random");
-  return {static_cast<int>(shape[1]), static_cast<int>(shape[2])};
+bool takes_image(const networks::InputShape& input) {
+  return input.shape.size() == 3 && input.shape[0] == 3;
 }
 
-template <class Images>
-std::unique_ptr<data::Dataset> keep(Images images) {
-  return std::make_unique<Images>(std::move(images));
+// All images of a sample are cut and scaled alike.
+ImageSize image_size(const DataNeeds& needs, const std::string& source) {
+  std::vector<networks::InputShape> images;
+  std::ranges::copy_if(needs.inputs, std::back_inserter(images), takes_image);
+  if (images.empty())
+    throw Error(ErrorCode::usage,
+                fmt::format("this model takes inputs of shape {}, but '{}' holds colour images",
+                            fmt::join(needs.inputs.at(0).shape, " × "), source),
+                "choose a model for images, such as lenet, or --data random");
+  for (const networks::InputShape& other : images)
+    if (other.shape != images[0].shape)
+      throw Error(ErrorCode::usage,
+                  fmt::format("the inputs {} and {} are images of different sizes", images[0].name,
+                              other.name),
+                  "store them as arrays of numbers of these shapes");
+  return {static_cast<int>(images[0].shape[1]), static_cast<int>(images[0].shape[2])};
+}
+
+// Images and labels of "input" and "target", under the names that the program has for them.
+std::unique_ptr<data::Dataset> keep(data::MemoryImages images, const DataNeeds& needs,
+                                    const data::FieldMap& map) {
+  std::string names[] = {std::string(data::kInput), std::string(data::kTarget)};
+  for (const auto& [input, field] : data::match_inputs(
+           map, wanted_inputs(needs), {std::string(data::kInput), std::string(data::kTarget)}))
+    names[field == data::kInput ? 0 : 1] = input;
+  images.name_fields(names[0], names[1]);
+  return std::make_unique<data::MemoryImages>(std::move(images));
 }
 
 TrainingData open_random(const Settings& settings, const DataNeeds& needs) {
@@ -71,10 +89,11 @@ TrainingData open_synth(const Settings& settings, const DataNeeds& needs) {
                                  .seed = static_cast<uint64_t>(settings.integer("run.seed")),
                                  .threads = needs.threads,
                                  .normalisation = normalisation_of(settings)};
-  TrainingData opened{.train = keep(data::draw_synth_data(options)), .held_out = nullptr};
+  TrainingData opened{.train = keep(data::draw_synth_data(options), needs, {}),
+                      .held_out = nullptr};
   options.first = options.images;
   options.images = settings.integer("data.test_samples");
-  if (options.images > 0) opened.held_out = keep(data::draw_synth_data(options));
+  if (options.images > 0) opened.held_out = keep(data::draw_synth_data(options), needs, {});
   return opened;
 }
 
@@ -104,37 +123,54 @@ bool is_plain(const data::Source& source) {
          fields[1].is_label();
 }
 
+std::vector<std::string> names_of(const data::Source& source) {
+  std::vector<std::string> names;
+  for (const data::StoredField& field : source.fields()) names.push_back(field.name);
+  return names;
+}
+
+data::FieldMap match_fields(const data::Source& source, const Settings& settings,
+                            const DataNeeds& needs) {
+  const std::vector<std::string> names = names_of(source);
+  const data::FieldMap map = data::parse_field_map(settings.text("data.fields"));
+  const bool mapped = std::ranges::count(map, needs.target, &data::FieldMapping::input) > 0;
+  if (!needs.target.empty() && !mapped && std::ranges::count(names, needs.target) == 0 &&
+      std::ranges::count(names, data::kTarget) == 0)
+    throw Error(
+        ErrorCode::data, fmt::format("the samples of {} have no labels", source.file_name(0)),
+        fmt::format("docs/data.md says where labels are looked for; any field may be the target: "
+                    "--set data.fields={}=NAME",
+                    needs.target));
+  return data::match_inputs(map, wanted_inputs(needs), names);
+}
+
 // Small images that don't change are decoded once and kept; everything else stays on storage.
 std::unique_ptr<data::Dataset> make_dataset(std::unique_ptr<data::Source> source,
                                             const Settings& settings, const DataNeeds& needs,
                                             bool training) {
   data::StoredDataOptions options{.seed = static_cast<uint64_t>(settings.integer("run.seed")),
-                                  .input_shape = needs.sample_shape,
-                                  .map = data::parse_field_map(settings.text("data.fields"))};
-  data::check_inputs(options.map, {std::string(data::kInput), std::string(data::kTarget)});
-  const auto& shape = needs.sample_shape;
-  const bool has_images = std::ranges::any_of(source->fields(), is_image);
-  if (has_images || (shape.size() == 3 && shape[0] == 3)) {
+                                  .map = match_fields(*source, settings, needs)};
+  for (const networks::InputShape& input : needs.inputs)
+    options.inputs.push_back({input.name, input.shape});
+  const bool has_images = std::ranges::any_of(source->fields(), [&](const auto& field) {
+    return is_image(field) &&
+           std::ranges::count(options.map, field.name, &data::FieldMapping::field) > 0;
+  });
+  if (has_images || std::ranges::any_of(needs.inputs, takes_image)) {
     const ImageSize size = image_size(needs, source->file_name(0));
     options.transform = transform_options(settings, size, training);
     const double decoded_bytes =
         3.0 * size.height * size.width * static_cast<double>(source->count());
     const bool fits = decoded_bytes <= static_cast<double>(settings.size_bytes("data.memory"));
-    if (options.transform.crop == data::Crop::whole && is_plain(*source) && options.map.empty() &&
-        fits && source->classes() > 0)
+    if (options.transform.crop == data::Crop::whole && is_plain(*source) &&
+        options.map.size() == 2 && fits && source->classes() > 0)
       return keep(data::preload_images(*source, {.height = size.height,
                                                  .width = size.width,
                                                  .threads = needs.threads,
-                                                 .normalisation = normalisation_of(settings)}));
+                                                 .normalisation = normalisation_of(settings)}),
+                  needs, data::parse_field_map(settings.text("data.fields")));
   }
-  const std::string name = source->file_name(0);
-  auto dataset = std::make_unique<data::StoredData>(std::move(source), options);
-  if (!data::find_field(dataset->fields(), data::kTarget))
-    throw Error(ErrorCode::data, fmt::format("the samples of {} have no labels", name),
-                "docs/data.md says where labels are looked for; any field may be the target: "
-                "--set data.fields=target=NAME");
-  data::field_index(dataset->fields(), data::kInput);
-  return dataset;
+  return std::make_unique<data::StoredData>(std::move(source), options);
 }
 
 TrainingData open_stored(const std::string& path, const Settings& settings,
@@ -153,6 +189,15 @@ TrainingData open_stored(const std::string& path, const Settings& settings,
 }
 
 }  // namespace
+
+std::vector<data::WantedInput> wanted_inputs(const DataNeeds& needs) {
+  std::vector<data::WantedInput> wanted;
+  for (const networks::InputShape& input : needs.inputs)
+    wanted.push_back({.name = input.name, .target = input.name == needs.target});
+  if (!needs.target.empty() && std::ranges::count(wanted, true, &data::WantedInput::target) == 0)
+    wanted.push_back({.name = needs.target, .target = true});
+  return wanted;
+}
 
 data::Normalisation normalisation_of(const Settings& settings) {
   data::Normalisation result{.mean = channels_of(settings, "data.mean"),
@@ -234,8 +279,8 @@ TrainingData open_training_data(const Settings& settings, const DataNeeds& needs
     opened = open_synth(settings, needs);
   else
     opened = open_stored(source, settings, needs);
-  const data::Field* target = data::find_field(opened.train->fields(), data::kTarget);
-  if (target && target->classes > needs.outputs)
+  const data::Field* target = data::find_field(opened.train->fields(), needs.target);
+  if (target && needs.outputs > 0 && target->classes > needs.outputs)
     throw Error(ErrorCode::usage,
                 fmt::format("{} has {} classes, but the model only tells {} apart", source,
                             target->classes, needs.outputs),

@@ -17,7 +17,6 @@ Network build(const std::string& name, const ImageOptions& options, const ImageL
   if (outputs.auxiliary) builder.output("auxiliary", *outputs.auxiliary);
   return {.training = builder.finish(),
           .outputs = options.classes,
-          .input_shape = {3, side, side},
           .random_sample = {.classes = options.classes},
           .auxiliary_weight = outputs.auxiliary ? kAuxiliaryWeight : 0};
 }

@@ -23,6 +23,7 @@ using program::Size;
 using program::ValueId;
 using Reduction = Builder::Reduction;
 
+constexpr std::string_view kTarget = "target";
 constexpr int64_t kIgnored = -100;  // a label that counts for nothing; Torch's default too
 
 std::string shape_text(const std::vector<Size>& sizes) {
@@ -31,59 +32,14 @@ std::string shape_text(const std::vector<Size>& sizes) {
   return fmt::format("{}", fmt::join(words, " × "));
 }
 
-int64_t elements(const Target& target) {
-  return target.label ? 1 : target.size;
-}
-
-// The input "target".
-ValueId add_target(Builder& builder, const Target& target, const Size& samples) {
-  std::vector<Size> sizes{samples};
-  if (!target.label) sizes.emplace_back(target.size);
-  return builder.input("target", target.label ? DType::i64 : DType::f32, std::move(sizes));
-}
-
-// The network's second input, of one that computes its loss, is made of the data's target.
-Program with_target_for_network(Program network, const Target& target) {
-  const Port wanted = network.inputs.back();
-  const program::Value value = network.value(wanted.value);
-  const Size samples = network.value(network.inputs[0].value).sizes[0];
-  Size row = 1;
-  for (size_t i = 1; i < value.sizes.size(); ++i) row = row * value.sizes[i];
-  if (value.sizes.empty() || value.sizes[0] != samples || row != Size(elements(target)))
-    throw Error(ErrorCode::usage,
-                fmt::format("the input {} of {} has the shape {}, but the data's targets have {} "
-                            "numbers per sample",
-                            wanted.name, network.name, shape_text(value.sizes), elements(target)),
-                "take data whose targets have the shape that the model's loss is computed from");
-  network.inputs.pop_back();
-  const auto ops = static_cast<int64_t>(network.ops.size());
-  Builder builder(std::move(network));
-  ValueId given = add_target(builder, target, samples);
-  const bool same_shape = builder.sizes(given) == value.sizes;
-  const bool same_type = builder.value(given).dtype == value.dtype;
-  if (!same_shape) given = builder.reshape(given, value.sizes);
-  if (!same_type) given = builder.to(given, value.dtype);
-  if (!same_shape || !same_type) builder.becomes(wanted.value);
-  network = builder.take();
-  if (same_shape && same_type) {  // the old input does
-    network.values.pop_back();
-    network.inputs.back().value = wanted.value;
-  }
-  std::ranges::rotate(network.ops, network.ops.begin() + ops);
-  return network;
-}
-
 class LossWriter {
  public:
   LossWriter(Program network, const LossOptions& options)
       : options_(options),
         outputs_(std::exchange(network.outputs, {})),
         samples_(checked_inputs(network, options, outputs_)),
-        takes_target_(network.inputs.size() == 2),
-        builder_(takes_target_ ? with_target_for_network(std::move(network), options.target)
-                               : std::move(network)),
-        target_(takes_target_ ? builder_.program().inputs.back().value
-                              : add_target(builder_, options.target, samples_)) {}
+        builder_(std::move(network)),
+        target_(add_target()) {}
 
   ValueId main_loss() {
     const ValueId main = outputs_[0].value;
@@ -112,23 +68,31 @@ class LossWriter {
   Builder& builder() { return builder_; }
 
  private:
-  // Names the input and returns the number of samples, as a size.
-  static Size checked_inputs(Program& network, const LossOptions& options,
+  // Returns the number of samples, as a size.
+  static Size checked_inputs(const Program& network, const LossOptions& options,
                              const std::vector<Port>& outputs) {
-    const size_t most = options.objective == Objective::own_loss ? 2 : 1;
-    if (network.inputs.empty() || network.inputs.size() > most)
-      throw Error(ErrorCode::usage,
-                  fmt::format("{} takes {} inputs, where {} is known how to make", network.name,
-                              network.inputs.size(), most),
-                  "a model that takes its target too computes its loss: train.loss=model");
-    const program::Value& input = network.value(network.inputs[0].value);
-    if (outputs.empty() || input.sizes.empty())
+    if (outputs.empty() || network.inputs.empty() ||
+        network.value(network.inputs[0].value).sizes.empty())
       throw Error(
           ErrorCode::data,
           fmt::format("{} has no rows as input, or no output, so there is no loss", network.name),
           "export a model that takes a batch and returns a tensor");
-    network.inputs[0].name = "input";
-    return input.sizes[0];
+    if (options.objective != Objective::own_loss &&
+        std::ranges::count(network.inputs, kTarget, &Port::name) > 0)
+      throw Error(ErrorCode::usage,
+                  fmt::format("{} takes its target itself, so its loss is its own", network.name),
+                  "train it with train.loss=model");
+    return network.value(network.inputs[0].value).sizes[0];
+  }
+
+  ValueId add_target() {
+    if (options_.objective == Objective::own_loss) return program::kNoValue;
+    std::vector<Size> sizes{samples_};
+    if (!options_.target.label) sizes.emplace_back(options_.target.size);
+    const DType output = builder_.value(outputs_[0].value).dtype;
+    const DType numbers = output == DType::f64 ? DType::f64 : DType::f32;
+    const bool labels = options_.target.label || options_.objective != Objective::regression;
+    return builder_.input(std::string(kTarget), labels ? DType::i64 : numbers, std::move(sizes));
   }
 
   void require_rows(ValueId output) {
@@ -169,10 +133,10 @@ class LossWriter {
     const int64_t classes = builder_.size(scores, 1);
     // Rows of scores, one per position: of language models they lie like this in memory.
     scores = builder_.reshape(builder_.transpose(scores, 1, 2), {samples_ * positions, classes});
-    const ValueId labels = builder_.to(target_, DType::i64);
-    const ValueId losses = builder_.cross_entropy_loss(scores, builder_.flatten(labels, 0),
+    const ValueId losses = builder_.cross_entropy_loss(scores, builder_.flatten(target_, 0),
                                                        Reduction::none, smoothing);
-    const ValueId predicted = builder_.clamp_min(builder_.sum(builder_.ne(labels, kIgnored), 1), 1);
+    const ValueId predicted =
+        builder_.clamp_min(builder_.sum(builder_.ne(target_, kIgnored), 1), 1);
     const ValueId sums = builder_.sum(builder_.view(losses, {samples_, positions}), 1);
     return builder_.sum(builder_.div(sums, Reference{predicted}));
   }
@@ -205,7 +169,6 @@ class LossWriter {
   LossOptions options_;
   std::vector<Port> outputs_;
   Size samples_;
-  bool takes_target_;  // to compute its loss
   Builder builder_;
   ValueId target_;
 };

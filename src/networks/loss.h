@@ -10,7 +10,7 @@
 //                    those whose label is -100
 //   regression       the mean squared error over the outputs of a sample
 //   own loss         what the network returns: one number, the mean over the samples, or one per
-//                    sample
+//                    sample; what it is computed from is among the network's inputs
 #pragma once
 
 #include "networks/settings.h"
@@ -20,8 +20,8 @@ namespace renkei::networks {
 
 // What a sample has as its target.
 struct Target {
-  bool label = true;  // i64, one per sample
-  int64_t size = 0;   // otherwise f32, a row of this many: numbers, or labels of positions
+  bool label = true;  // one per sample
+  int64_t size = 0;   // otherwise a row of this many: numbers, or labels of positions
 };
 
 struct LossOptions {
@@ -30,8 +30,8 @@ struct LossOptions {
   double auxiliary_weight = 0;  // of the outputs after the first that have the shape of the first
 };
 
-// A network's program becomes one with the inputs "input" and "target" and the output "loss". It
-// has one input (join_inputs.h), or two where it computes its loss from the target.
+// A network's program becomes one with the output "loss", and with one input more, "target", unless
+// it computes its loss. Labels are i64; numbers are of the type of the network's output.
 program::Program training_program(program::Program network, const LossOptions& options);
 
 // The same of a program in evaluation mode: the loss of the main output alone and, where samples

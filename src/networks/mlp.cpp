@@ -14,7 +14,6 @@ Network make_mlp(int64_t hidden, int64_t layers) {
   builder.output("output", x);
   return {.training = builder.finish(),
           .outputs = hidden,
-          .input_shape = {hidden},
           .random_sample = {.target = RandomTarget::numbers, .target_size = hidden}};
 }
 

@@ -16,24 +16,21 @@ enum class RandomTarget { label, numbers, label_per_position, next_token, masked
 
 // How `--data random` makes samples for a network.
 struct RandomSample {
-  struct Input {
-    int64_t size;
-    int64_t below = 0;  // 0: noise; otherwise whole numbers below this
-  };
   RandomTarget target = RandomTarget::label;
-  std::vector<Input> inputs = {};  // one after another in a row; empty: noise of the input shape
-  int64_t classes = 0;             // labels or tokens to choose from
-  int64_t target_size = 0;         // numbers or labels in a target, where it is not one label
+  std::vector<int64_t> below = {};  // of each input, whole numbers below this; 0, or none: noise
+  int64_t classes = 0;              // labels or tokens to choose from
+  int64_t target_size = 0;          // numbers or labels in a target, where it is not one label
 };
 
 struct Network {
-  // In training mode. One f32 input with a row per sample, or several (join_inputs.h makes them
-  // one); the main output comes first, then those of auxiliary heads.
+  // In training mode. Inputs have a row per sample; the main output comes first, then those of
+  // auxiliary heads.
   program::Program training;
-  int64_t outputs = 0;               // values per sample, or classes
-  std::vector<int64_t> input_shape;  // of one sample
+  int64_t outputs = 0;  // values per sample, or classes
   RandomSample random_sample = {};
   double auxiliary_weight = 0;  // of the auxiliary heads' losses, in training
+  // The main output is the loss, and the last input, of several, what it is computed from.
+  bool computes_loss = false;
 };
 
 struct NetworkDescription {

@@ -75,12 +75,11 @@ struct Embedded {
 };
 
 Embedded embedded(Builder& builder, const TransformerOptions& options) {
-  const ValueId input = builder.input("input", DType::f32, {builder.batch(), options.sequence});
+  const ValueId ids = builder.input("input", DType::i64, {builder.batch(), options.sequence});
   const ValueId tokens =
       builder.parameter("tokens.weight", {options.vocabulary, options.hidden}, normal(kDeviation));
   const ValueId positions =
       builder.parameter("positions.weight", {options.sequence, options.hidden}, normal(kDeviation));
-  const ValueId ids = builder.to(input, DType::i64);
   return {builder.add(builder.embedding(tokens, ids, "tokens"), positions), tokens};
 }
 
@@ -89,9 +88,10 @@ Network finished(Builder& builder, ValueId scores, const TransformerOptions& opt
   builder.output("output", builder.transpose(scores, 1, 2));
   return {.training = builder.finish(),
           .outputs = options.vocabulary,
-          .input_shape = {options.sequence},
-          .random_sample = {
-              .target = target, .classes = options.vocabulary, .target_size = options.sequence}};
+          .random_sample = {.target = target,
+                            .below = {options.vocabulary},
+                            .classes = options.vocabulary,
+                            .target_size = options.sequence}};
 }
 
 TransformerOptions read_options(const Settings& settings, int64_t vocabulary) {

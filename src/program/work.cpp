@@ -96,7 +96,7 @@ class Counter {
     const std::string_view name = target_.name;
     if (target_.library == "renkei") {
       if (name.starts_with("conv")) return convolution(false);
-      if (name.starts_with("linear")) return 2 * output_count() * last_side("weight");
+      if (name.starts_with("linear")) return 2 * output_count() * last_side("input");
       if (name.find("attention") != name.npos) return attention();
       return 0;
     }

@@ -6,6 +6,7 @@
 // (Dinic's algorithm): for the sparse graphs of networks about as fast as reading them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

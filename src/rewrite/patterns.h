@@ -22,6 +22,7 @@ void fuse_batch_norm_tail(Editor& editor, std::vector<Applied>& applied);
 void find_composed_gelu(Editor& editor, std::vector<Applied>& applied);
 void use_dense_kernels(Editor& editor, const RewriteOptions& options,
                        std::vector<Applied>& applied);
+void use_input_major_dense_kernels(Editor& editor, std::vector<Applied>& applied);
 void use_row_kernels(Editor& editor, const RewriteOptions& options, std::vector<Applied>& applied);
 void make_in_place(Editor& editor, const std::vector<WasInPlace>& operations);
 

@@ -75,7 +75,10 @@ Rewritten rewrite(const program::Program& program, const RewriteOptions& options
     fuse_batch_norm_tail(editor, applied);
   }
   find_composed_gelu(editor, applied);
-  if (options.dense) use_dense_kernels(editor, options, applied);
+  if (options.dense) {
+    use_dense_kernels(editor, options, applied);
+    use_input_major_dense_kernels(editor, applied);
+  }
   use_row_kernels(editor, options, applied);
   make_in_place(editor, in_place);
   return {editor.take(), std::move(applied)};

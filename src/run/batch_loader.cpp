@@ -1,5 +1,10 @@
 #include "run/batch_loader.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace renkei::run {
@@ -30,128 +35,148 @@ torch::Dtype torch_dtype(data::DType dtype) {
   throw Error(ErrorCode::bug, "a field of no type");
 }
 
-std::vector<int64_t> batch_shape(const data::Field& field, int64_t samples) {
-  std::vector<int64_t> shape = field.shape;
+std::vector<int64_t> batch_shape(const std::vector<int64_t>& of_sample, int64_t samples) {
+  std::vector<int64_t> shape = of_sample;
   shape.insert(shape.begin(), samples);
   return shape;
 }
 
-std::vector<size_t> fields_of(const data::Dataset& dataset) {
-  std::vector<size_t> fields;
-  for (size_t i = 0; i < dataset.fields().size(); ++i)
-    if (dataset.fields()[i].name.starts_with("input.")) fields.push_back(i);
-  if (fields.empty()) fields.push_back(data::field_index(dataset.fields(), data::kInput));
-  fields.push_back(data::field_index(dataset.fields(), data::kTarget));
-  return fields;
-}
-
-torch::Tensor as_rows(const torch::Tensor& numbers) {
-  return numbers.dim() == 1 ? numbers.unsqueeze(1) : numbers.flatten(1);
-}
-
-// Whole numbers that f32 can't hold are refused, not rounded.
-torch::Tensor as_floats(const torch::Tensor& numbers) {
-  constexpr int64_t kExact = int64_t{1} << 24;
-  const bool wide =
-      numbers.scalar_type() == torch::kInt32 || numbers.scalar_type() == torch::kInt64;
-  if (wide && numbers.numel() > 0 && numbers.abs().max().item<int64_t>() > kExact)
-    throw Error(ErrorCode::data, "a sample has ids above 16777216, which inputs can't hold yet",
-                "number them anew, from 0 on");
-  return numbers.to(torch::kFloat32);
-}
-
-// Programs take one f32 input; networks/join_inputs.h cuts a row of several apart.
-torch::Tensor join(const std::vector<torch::Tensor>& inputs) {
-  if (inputs.size() == 1) return as_floats(inputs[0]);
-  std::vector<torch::Tensor> rows;
-  for (const torch::Tensor& input : inputs) rows.push_back(as_floats(as_rows(input)));
-  return torch::cat(rows, 1);
-}
-
 }  // namespace
 
+const torch::Tensor& Batch::input(std::string_view name) const {
+  const auto found = inputs.find(name);
+  if (found == inputs.end())
+    throw Error(ErrorCode::bug, fmt::format("the input '{}' was not loaded", name));
+  return found->second;
+}
+
 BatchLoader::BatchLoader(const data::Dataset& dataset, data::Sampler sampler,
-                         data::LoaderOptions options)
-    : dataset_(dataset), sampler_(sampler), rank_(options.rank), fields_(fields_of(dataset)) {
-  options.fields = fields_;
-  if (dataset.source()) ahead_ = std::make_unique<data::Loader>(dataset, sampler, options);
+                         data::LoaderOptions options, const std::vector<BatchInput>& inputs,
+                         const std::vector<BatchInput>& elsewhere)
+    : dataset_(dataset), sampler_(sampler), rank_(options.rank) {
+  options.fields.emplace();
+  for (const BatchInput& input : inputs) {
+    taken_.push_back(take(input));
+    options.fields->push_back(taken_.back().field);
+  }
+  for (const BatchInput& input : elsewhere) options.fields_elsewhere.push_back(take(input).field);
+  // What a rank keeps for others it serves, whatever it uses itself.
+  if (dataset.source() && (!inputs.empty() || options.peers))
+    ahead_ = std::make_unique<data::Loader>(dataset, sampler, options);
 }
 
 void BatchLoader::close() {
   if (ahead_) ahead_->close();
 }
 
-Batch BatchLoader::load(int64_t epoch, int64_t step, int part, int parts) {
-  const int64_t mine = sampler_.slice(step, rank_).size();
-  return load(epoch, step, {mine * part / parts, mine * (part + 1) / parts});
+BatchLoader::Taken BatchLoader::take(const BatchInput& input) const {
+  const size_t number = data::field_index(dataset_.fields(), input.name);
+  const data::Field& field = dataset_.fields()[number];
+  if (input.shape && data::Field{.name = {}, .shape = *input.shape}.elements() != field.elements())
+    throw Error(
+        ErrorCode::data,
+        fmt::format(
+            "a sample has {} numbers in '{}' ({}), and the program takes {} there",
+            field.elements(), input.name, field.origin,
+            input.shape->empty() ? "one" : fmt::format("{}", fmt::join(*input.shape, " × "))),
+        "choose another model, or other data");
+  const bool fractions = c10::isFloatingType(torch_dtype(field.dtype));
+  if (fractions && !c10::isFloatingType(input.dtype))
+    throw Error(ErrorCode::data,
+                fmt::format("'{}' ({}) is of {}, and the program takes whole numbers there",
+                            input.name, field.origin, data::name_of(field.dtype)),
+                "store whole numbers, or choose another field with --set data.fields");
+  return {input, number};
 }
 
-Batch BatchLoader::load(int64_t epoch, int64_t step, const std::vector<data::Slice>& in_share) {
-  if (in_share.size() == 1) return load(epoch, step, in_share[0]);
+torch::Tensor BatchLoader::convert(const torch::Tensor& numbers, const Taken& taken) const {
+  const BatchInput& input = taken.input;
+  torch::Tensor result = numbers;
+  if (input.shape) result = result.view(batch_shape(*input.shape, numbers.size(0)));
+  if (result.scalar_type() == input.dtype) return result;
+  result = result.to(input.dtype);
+  // Whole numbers that the type can't hold are refused, not rounded.
+  if (!c10::isFloatingType(numbers.scalar_type()) &&
+      !result.to(numbers.scalar_type()).view_as(numbers).equal(numbers))
+    throw Error(ErrorCode::data,
+                fmt::format("'{}' has whole numbers that {} can't hold", input.name,
+                            torch::toString(input.dtype)),
+                "number them anew, from 0 on, or export the model with a wider type");
+  return result;
+}
+
+Batch BatchLoader::load(int64_t epoch, int64_t step, const std::vector<data::Slice>& in_share,
+                        const std::vector<std::string>& names) {
+  std::vector<size_t> chosen;
+  for (const std::string& name : names)
+    for (size_t i = 0; i < taken_.size(); ++i)
+      if (taken_[i].input.name == name) chosen.push_back(i);
+  if (in_share.size() == 1) return load(epoch, step, in_share[0], chosen);
   Batch all;
-  std::vector<torch::Tensor> inputs, targets;
+  std::map<std::string, std::vector<torch::Tensor>> parts;
   for (const data::Slice& slice : in_share) {
-    Batch part = load(epoch, step, slice);
+    const Batch part = load(epoch, step, slice, chosen);
     all.samples += part.samples;
-    inputs.push_back(part.input);
-    targets.push_back(part.target);
+    for (const auto& [name, tensor] : part.inputs) parts[name].push_back(tensor);
   }
-  all.input = torch::cat(inputs);
-  all.target = torch::cat(targets);
+  for (const auto& [name, tensors] : parts) all.inputs[name] = torch::cat(tensors);
   return all;
 }
 
-Batch BatchLoader::load(int64_t epoch, int64_t step, data::Slice in_share) {
+Batch BatchLoader::load(int64_t epoch, int64_t step, data::Slice in_share,
+                        const std::vector<size_t>& chosen) {
   const int64_t begin = sampler_.slice(step, rank_).begin;
-  std::vector<torch::Tensor> tensors =
-      ahead_ ? view(epoch, step, in_share)
-             : copy(epoch, {begin + in_share.begin, begin + in_share.end});
+  const std::vector<torch::Tensor> tensors =
+      ahead_ ? view(epoch, step, in_share, chosen)
+             : copy(epoch, {begin + in_share.begin, begin + in_share.end}, chosen);
   Batch batch{.samples = in_share.size()};
-  batch.target = std::move(tensors.back());
-  tensors.pop_back();
-  batch.input = join(tensors);
-  // Labels stay whole numbers; a row of numbers, or of the labels of positions, is f32.
-  if (!dataset_.fields()[fields_.back()].is_label())
-    batch.target = as_floats(as_rows(batch.target));
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const Taken& taken = taken_[chosen[i]];
+    batch.inputs[taken.input.name] = convert(tensors[i], taken);
+  }
   return batch;
 }
 
-std::vector<torch::Tensor> BatchLoader::copy(int64_t epoch, data::Slice positions) const {
+std::vector<torch::Tensor> BatchLoader::copy(int64_t epoch, data::Slice positions,
+                                             const std::vector<size_t>& chosen) const {
   const int64_t samples = positions.size();
   std::vector<torch::Tensor> tensors;
-  for (const size_t number : fields_) {
+  std::vector<data::FieldSpan> into;
+  for (const size_t place : chosen) {
+    const size_t number = taken_[place].field;
     const data::Field& field = dataset_.fields()[number];
-    tensors.push_back(torch::empty(batch_shape(field, samples), torch_dtype(field.dtype)));
+    tensors.push_back(torch::empty(batch_shape(field.shape, samples), torch_dtype(field.dtype)));
+    into.push_back({.field = number,
+                    .bytes = {static_cast<std::byte*>(tensors.back().data_ptr()),
+                              static_cast<size_t>(field.bytes())}});
   }
-  std::vector<data::FieldSpan> into(fields_.size());
+  if (chosen.empty()) return tensors;
   for (int64_t i = 0; i < samples; ++i) {
-    for (size_t f = 0; f < fields_.size(); ++f) {
-      const auto bytes = static_cast<size_t>(dataset_.fields()[fields_[f]].bytes());
-      auto* begin = static_cast<std::byte*>(tensors[f].data_ptr());
-      into[f] = {.field = fields_[f], .bytes = {begin + static_cast<size_t>(i) * bytes, bytes}};
-    }
     dataset_.read(sampler_.sample(epoch, positions.begin + i), epoch, into);
+    for (data::FieldSpan& span : into)
+      span.bytes = {span.bytes.data() + span.bytes.size(), span.bytes.size()};
   }
   return tensors;
 }
 
-std::vector<torch::Tensor> BatchLoader::view(int64_t epoch, int64_t step, data::Slice in_share) {
+std::vector<torch::Tensor> BatchLoader::view(int64_t epoch, int64_t step, data::Slice in_share,
+                                             const std::vector<size_t>& chosen) {
   if (!loaded_ || loaded_->epoch != epoch || loaded_->step != step) {
     loaded_.reset();  // its memory may be needed for the next one
     loaded_ = ahead_->load(epoch, step);
   }
   std::vector<torch::Tensor> tensors;
-  for (size_t f = 0; f < fields_.size(); ++f) {
-    const data::Field& field = dataset_.fields()[fields_[f]];
+  for (const size_t place : chosen) {
+    const data::Field& field = dataset_.fields()[taken_[place].field];
     const auto dtype = torch_dtype(field.dtype);
     if (loaded_->samples == 0) {  // this rank has none in this step
-      tensors.push_back(torch::empty(batch_shape(field, 0), dtype));
+      tensors.push_back(torch::empty(batch_shape(field.shape, 0), dtype));
       continue;
     }
     // The tensors keep the loaded memory for as long as they live.
-    auto* bytes = const_cast<std::byte*>(loaded_->fields[f].bytes.data());
+    auto* bytes = const_cast<std::byte*>(loaded_->fields[place].bytes.data());
     tensors.push_back(torch::from_blob(
-                          bytes, batch_shape(field, loaded_->samples),
+                          bytes, batch_shape(field.shape, loaded_->samples),
                           [kept = loaded_](void*) mutable { kept.reset(); }, dtype)
                           .narrow(0, in_share.begin, in_share.size()));
   }

@@ -9,6 +9,7 @@ namespace renkei::run {
 struct ComputeOptions {
   bool winograd = true;          // 3 × 3 convolutions with fewer multiplications
   bool dense = true;             // dense layers of few samples without rearranging the weights
+  bool products = true;          // products of matrices by oneDNN, not by Torch's BLAS
   bool direct_gradients = true;  // kernels write gradients where they are reduced
 };
 

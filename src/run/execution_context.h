@@ -27,6 +27,7 @@ struct ExecutionContext {
   BatchNormPolicy batch_norm;
   bool winograd = true;  // may convolutions use it?
   bool dense = true;     // may dense layers of few samples use our kernels?
+  bool products = true;  // may products of matrices be oneDNN's?
 
   int64_t as_argument() { return static_cast<int64_t>(reinterpret_cast<intptr_t>(this)); }
   // Null: an operation that was called without one, as by tests.

@@ -129,14 +129,31 @@ std::vector<torch::Tensor> shared_state(const Program& program, const BoundProgr
   return tensors;
 }
 
+std::vector<BatchInput> inputs_of(const Program& program) {
+  std::vector<BatchInput> inputs;
+  for (const program::Port& port : program.inputs) {
+    const program::Value& value = program.value(port.value);
+    BatchInput input{.name = port.name, .dtype = run::scalar_type(value.dtype)};
+    const bool fixed = !value.sizes.empty() &&
+                       std::all_of(value.sizes.begin() + 1, value.sizes.end(),
+                                   [](const program::Size& size) { return size.is_number(); });
+    if (fixed) {
+      input.shape.emplace();
+      for (size_t i = 1; i < value.sizes.size(); ++i)
+        input.shape->push_back(value.sizes[i].number());
+    }
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
 std::vector<torch::Tensor> batch_inputs(const Program& program,
                                         const std::vector<program::ValueId>& inputs,
                                         const Batch& batch) {
   std::vector<torch::Tensor> tensors;
   for (const program::ValueId value : inputs)
     for (const program::Port& port : program.inputs)
-      if (port.value == value)
-        tensors.push_back(port.name == "target" ? batch.target : batch.input);
+      if (port.value == value) tensors.push_back(batch.input(port.name));
   if (tensors.size() != inputs.size())
     throw Error(ErrorCode::bug, "a part of the network needs more than the batch");
   return tensors;

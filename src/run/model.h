@@ -25,7 +25,7 @@ struct BoundProgram {
 };
 
 struct Model {
-  BoundProgram training;  // from "input" and "target" to "loss", the sum over the samples
+  BoundProgram training;  // from the fields of samples to "loss", the sum over the samples
   // To "loss" and, where samples have labels, "correct": how many were predicted. Its tensors are
   // those of training. Empty, with the reason, where it can't be had.
   std::optional<BoundProgram> evaluation;
@@ -58,6 +58,9 @@ std::vector<torch::Tensor> make_placeholders(const program::Program& program);
 // constants of its own, are made by `make`. Throws a data Error where a shape differs.
 std::vector<torch::Tensor> shared_state(const program::Program& program, const BoundProgram& other,
                                         const std::function<torch::Tensor(size_t)>& make);
+
+// What a program takes of a sample.
+std::vector<BatchInput> inputs_of(const program::Program& program);
 
 // The tensors of a batch for some inputs of a program, in their order.
 std::vector<torch::Tensor> batch_inputs(const program::Program& program,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "timeline/rank_file.h"
 #include "timeline/recorder.h"
 
 namespace renkei::run {
@@ -54,8 +55,6 @@ struct TrainResult {
   std::optional<Evaluation> evaluation;         // after the last step
   std::vector<timeline::StepTimes> step_times;  // of this rank
   std::vector<MemoryBreakdown> memory;          // of all ranks
-  std::vector<timeline::Event> events;          // of this rank, if asked for
-  double origin = 0;                            // the time at which all ranks began
 };
 
 }  // namespace renkei::run

@@ -19,7 +19,10 @@ Stage::Stage(Place place, const StagedNetwork& network, int micro_batches)
     : place_(std::move(place)),
       network_(network),
       body_(network.body(place_.number)),
-      micro_batches_(static_cast<size_t>(micro_batches)) {}
+      micro_batches_(static_cast<size_t>(micro_batches)) {
+  for (const Body::Input& input : body_.inputs())
+    if (input.from_batch()) fields_.push_back(input.field);
+}
 
 std::vector<torch::Tensor> Stage::compute(MicroBatch& micro, bool with_gradients, Body::Pass pass,
                                           ExecutionContext& context) {
@@ -27,7 +30,7 @@ std::vector<torch::Tensor> Stage::compute(MicroBatch& micro, bool with_gradients
   std::vector<torch::Tensor> inputs;
   for (const Body::Input& input : body_.inputs()) {
     if (input.from_batch()) {
-      inputs.push_back(micro.batch.field(input.field));
+      inputs.push_back(micro.batch.input(input.field));
       continue;
     }
     const torch::Tensor& received = micro.received.at(input.value);

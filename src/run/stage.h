@@ -51,6 +51,7 @@ class Stage {
   int number() const { return place_.number; }
   const Place& place() const { return place_; }
   const Body& body() const { return body_; }
+  const std::vector<std::string>& fields() const { return fields_; }  // that it loads
   MicroBatch& micro_batch(int number) { return micro_batches_[static_cast<size_t>(number)]; }
   std::vector<MicroBatch>& micro_batches() { return micro_batches_; }
 
@@ -77,6 +78,7 @@ class Stage {
   Place place_;
   const StagedNetwork& network_;
   Body body_;
+  std::vector<std::string> fields_;
   std::vector<MicroBatch> micro_batches_;
 };
 

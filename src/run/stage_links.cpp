@@ -60,16 +60,19 @@ std::vector<StageLinks::Overlap> StageLinks::overlaps(const End& end, int other_
 void StageLinks::send(const End& from, int to_stage, const Values& values) {
   const bool forward = to_stage > from.stage;
   const int64_t samples = from.samples();
+  moved_ = {};
   if (samples == 0) return;
   const auto others = overlaps(from, to_stage, /*sends=*/true);
   for (const int value : from.values(to_stage)) {
     if (!forward && !from.network.has_gradient(value)) continue;
     const int dimension = from.network.batch_dimension(value);
     for (const Overlap& other : others)
-      if (dimension >= 0 || other.first)
-        outbox_.send(other.rank,
-                     part_of(values.at(value), dimension, samples, other.offset, other.count),
-                     border_tag(from.stage, to_stage));
+      if (dimension >= 0 || other.first) {
+        const torch::Tensor part =
+            part_of(values.at(value), dimension, samples, other.offset, other.count);
+        moved_ = {moved_.bytes + static_cast<int64_t>(part.nbytes()), other.rank};
+        outbox_.send(other.rank, part, border_tag(from.stage, to_stage));
+      }
   }
 }
 
@@ -86,7 +89,8 @@ StageLinks::Incoming StageLinks::post(const End& to, int from_stage) {
                                              torch::TensorOptions(to.network.dtype(value)));
     for (const Overlap& other : others) {
       if (dimension < 0 && !other.first) continue;
-      Incoming::Piece piece{.place = part_of(whole, dimension, samples, other.offset, other.count)};
+      Incoming::Piece piece{.place = part_of(whole, dimension, samples, other.offset, other.count),
+                            .rank = other.rank};
       piece.buffer = piece.place.is_contiguous() ? piece.place : torch::empty_like(piece.place);
       piece.request = transport_.receive(
           other.rank,
@@ -100,7 +104,9 @@ StageLinks::Incoming StageLinks::post(const End& to, int from_stage) {
 }
 
 StageLinks::Values StageLinks::finish(Incoming incoming, const comm::Call& call) {
+  moved_ = {};
   for (Incoming::Piece& piece : incoming.pieces_) {
+    moved_ = {moved_.bytes + static_cast<int64_t>(piece.buffer.nbytes()), piece.rank};
     transport_.wait(piece.request, call);
     if (!piece.buffer.is_same(piece.place)) piece.place.copy_(piece.buffer);
   }

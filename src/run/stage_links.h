@@ -46,6 +46,7 @@ class StageLinks {
     struct Piece {
       torch::Tensor place, buffer;  // copied to its place where that is not contiguous
       comm::Request request;
+      int rank;
     };
     Values values_;
     std::vector<Piece> pieces_;
@@ -54,6 +55,12 @@ class StageLinks {
   Values finish(Incoming incoming, const comm::Call& call);
 
   Outbox& outbox() { return outbox_; }
+  // What the last send() or finish() moved, and the rank at the other end (of several the last).
+  struct Moved {
+    int64_t bytes = 0;
+    int peer = -1;
+  };
+  const Moved& moved() const { return moved_; }
 
  private:
   struct Overlap {
@@ -66,6 +73,7 @@ class StageLinks {
   comm::Transport& transport_;
   std::vector<std::vector<int>> ranks_of_stage_;
   Outbox outbox_;
+  Moved moved_;
 };
 
 // Gradients of a value without a batch can't be told apart by samples: a data Error where stages

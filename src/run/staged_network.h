@@ -24,6 +24,7 @@ class StagedNetwork {
   const plan::StageValues& stage(int number) const { return stages_[static_cast<size_t>(number)]; }
   int stages() const { return static_cast<int>(stages_.size()); }
   Body body(int stage) const;
+  const program::Program& program() const { return network_.program; }
 
   // For each place of the state, the stages that use it, ascending.
   std::vector<std::vector<int>> stages_of_state() const;

@@ -1,5 +1,6 @@
 #include "run/step_executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -56,39 +57,56 @@ void sleep_until(double time) {
   if (left > 0) std::this_thread::sleep_for(std::chrono::duration<double>(left));
 }
 
-}  // namespace
-
-double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
-                    timeline::Recorder& recorder) {
-  recorder.begin_step(now_seconds());
-  worker.begin_step(position, options.learning_rate);
-  for (const Task& task : worker.tasks()) {
-    const double begin = now_seconds();
-    worker.execute(task);
-    if (options.emulated_task_seconds > 0)
-      sleep_until(begin + halves(task.kind) * options.emulated_task_seconds);
-    recorder.add({.name = name_of(task.kind),
-                  .category = category_of(task.kind),
-                  .begin = begin,
-                  .end = now_seconds(),
-                  .step = position.step,
-                  .index = task.micro_batch});
-  }
+// What the reducer's threads did beside the tasks.
+void record_buckets(Worker& worker, int64_t step, timeline::Recorder& recorder) {
   int bucket = 0;
   for (const ParameterUpdater* updater : worker.updaters()) {
-    for (const auto& times : updater->bucket_times())
+    double reduced = 0;
+    for (const auto& times : updater->bucket_times()) {
+      reduced += times.end - times.begin;
       recorder.note({.name = "reduce and update",
                      .category = Category::communication,
                      .begin = times.begin,
                      .end = times.end,
-                     .step = position.step,
+                     .step = step,
                      .index = bucket++,
-                     .lane = 1});
+                     .lane = timeline::kCommunicationLane,
+                     .bytes = times.bytes});
+    }
     // The end of an update that did not fit behind backward was counted as reduction.
     const double update = updater->exposed_update_seconds();
     recorder.add(Category::communication, -update);
     recorder.add(Category::update, update);
+    recorder.add_hidden_communication(std::max(0.0, reduced - updater->exposed_seconds()));
   }
+}
+
+}  // namespace
+
+double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
+                    timeline::Recorder& recorder) {
+  recorder.begin_step(now_seconds(), position.step, options.samples);
+  worker.begin_step(position, options.learning_rate, options.votes);
+  for (const Task& task : worker.tasks()) {
+    timeline::Event event{.name = name_of(task.kind),
+                          .category = category_of(task.kind),
+                          .begin = now_seconds(),
+                          .step = position.step,
+                          .index = task.micro_batch,
+                          .stage = task.stage};
+    recorder.enter(event);
+    worker.execute(task);
+    if (options.emulated_task_seconds > 0)
+      sleep_until(event.begin + halves(task.kind) * options.emulated_task_seconds);
+    if (task.kind == TaskKind::send || task.kind == TaskKind::receive) {
+      event.peer = worker.moved().peer;
+      event.peer_stage = task.peer;
+      event.bytes = worker.moved().bytes;
+    }
+    event.end = now_seconds();
+    recorder.add(event);
+  }
+  record_buckets(worker, position.step, recorder);
   recorder.end_step(now_seconds());
   return worker.loss();
 }

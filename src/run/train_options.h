@@ -24,7 +24,6 @@ struct TrainOptions {
   data::LoaderOptions loader;  // but for rank and epochs
   int64_t device_memory = 0;   // bytes that a rank may hold in training; 0: no limit
   double timeout_seconds = 300;
-  bool keep_events = false;  // of the timeline
   // Forwards, and each half of a backward, are stretched to this; 0: they take their time.
   double emulated_task_seconds = 0;
 };

@@ -28,13 +28,13 @@ TrainOptions train_options(const Settings& settings) {
                      .optimizer = optim::optimizer_options(settings),
                      .clip_norm = optim::clip_norm(settings),
                      .loss_scale = optim::loss_scale_options(settings),
-                     .vectors_decay = optim::vectors_decay(settings)},
+                     .vectors_decay = optim::vectors_decay(settings),
+                     .skip_not_finite = settings.text("train.not_finite") == "skip"},
           .batch_norm = batch_norm_mode(settings.text("train.batch_norm")),
           .compute = compute_options(settings),
           .loader = data::loader_options(settings, 0),
           .device_memory = settings.size_unless_auto("train.device_memory").value_or(0),
-          .timeout_seconds = timeout,
-          .keep_events = settings.text("train.timeline") == "tasks"};
+          .timeout_seconds = timeout};
 }
 
 plan::BatchRequest batch_request(const Settings& settings) {

@@ -35,13 +35,14 @@ std::vector<ParameterUpdater*> Worker::updaters() {
   return list;
 }
 
-void Worker::begin_step(const StepPosition& position, double learning_rate) {
+void Worker::begin_step(const StepPosition& position, double learning_rate, const Votes& mine) {
   phase_ = training_.get();
   position_ = position;
   learning_rate_ = learning_rate;
   const Lanes& lanes = training_->lanes;
   global_samples_ = lanes.sampler().batch(position.step_in_epoch).size();
   loss_sum_ = 0;
+  votes_ = mine;
   context_.sink.begin_step();
   for (const auto& [set, shared] : parameters_)
     if (shared->flat()) shared->flat()->begin_step();
@@ -93,7 +94,8 @@ void Worker::load(const Task& task) {
   Stage& here = stage(task.stage);
   here.micro_batch(task.micro_batch).batch = phase_->loader->load(
       position_.epoch, position_.step_in_epoch,
-      phase_->lanes.slices(position_.step_in_epoch, task.micro_batch, here.place().lanes));
+      phase_->lanes.slices(position_.step_in_epoch, task.micro_batch, here.place().lanes),
+      here.fields());
 }
 
 // Batch normalisation exchanges among the replicas of the stage.
@@ -158,7 +160,8 @@ void Worker::take_norm() {
   job_.communicator.allreduce(comm::Buffer(optim::as_integers(squares)), comm::Reduction::sum,
                               call("norm of the gradients"));
   std::optional<double> factor = 1.0;
-  if (!loss_scale_.should_update(squares.finite()))
+  if (!loss_scale_.should_update(squares.finite()) ||
+      (options_.update.skip_not_finite && !squares.finite()))
     factor.reset();
   else if (options_.update.clip_norm)
     factor = optim::clip_factor(squares.norm(), *options_.update.clip_norm);
@@ -167,8 +170,11 @@ void Worker::take_norm() {
 
 void Worker::sum_loss() {
   links_.outbox().wait(call("transfers between stages"));
-  job_.communicator.allreduce(comm::Buffer(std::span(&loss_sum_, 1)), comm::Reduction::sum,
+  std::array<double, 4> sums{loss_sum_, votes_.stop, votes_.save, votes_.written};
+  job_.communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum,
                               call("allreduce of the loss"));
+  loss_sum_ = sums[0];
+  votes_ = {.stop = sums[1], .save = sums[2], .written = sums[3]};
 }
 
 // --- between stages ---
@@ -219,10 +225,8 @@ Evaluation Worker::evaluate(const comm::Call& call) {
   data::LoaderOptions loading = options_.loader;
   loading.epochs = 1;
   loading.peers = nullptr;  // they keep the samples of training
-  data::SamplerOptions sampling = lanes.sampler().options();
-  sampling.ranks = static_cast<int>(evaluation_->stages.front().place().ranks.size());
-  BatchLoader loader(*job_.held_out, data::Sampler(sampling), loading);
-  evaluation_->loader = &loader;
+  const auto loader = make_loader(*evaluation_, *job_.held_out, loading);
+  evaluation_->loader = loader.get();
   phase_ = evaluation_.get();
   evaluated_ = {};
   const StepPosition training = position_;
@@ -233,7 +237,7 @@ Evaluation Worker::evaluate(const comm::Call& call) {
     for (const Task& task : evaluation_->tasks) execute(task);
   }
   for (Stage& stage : evaluation_->stages) stage.micro_batch(0) = {};
-  loader.close();
+  loader->close();
   evaluation_->loader = nullptr;
   position_ = training;
   links_.outbox().wait(call);

@@ -36,7 +36,9 @@ std::vector<std::vector<int>> ranks_of_stages(const plan::Plan& plan) {
 
 // What the operations of a rank begin with.
 ExecutionContext make_context(const TrainOptions& options) {
-  ExecutionContext context{.winograd = options.compute.winograd, .dense = options.compute.dense};
+  ExecutionContext context{.winograd = options.compute.winograd,
+                           .dense = options.compute.dense,
+                           .products = options.compute.products};
   context.sink.direct = options.compute.direct_gradients;
   context.batch_norm.mode = options.batch_norm;
   return context;
@@ -76,13 +78,22 @@ Worker::Worker(const TrainJob& job, const TrainOptions& options)
     parts.tied.push_back(sets_[s].stages);
   training_->tasks = schedule::make_schedule(job_.plan, world_.rank(), parts);
 
-  data::SamplerOptions sampling = this->sampling();
-  const Stage::Place& first = training_->stages.front().place();
-  sampling.ranks = static_cast<int>(first.ranks.size());
-  options_.loader.rank = first.replica;  // the same in all its stages
-  loader_ =
-      std::make_unique<BatchLoader>(job_.train_data, data::Sampler(sampling), options_.loader);
+  loader_ = make_loader(*training_, job_.train_data, options_.loader);
   training_->loader = loader_.get();
+}
+
+std::unique_ptr<BatchLoader> Worker::make_loader(const Phase& phase, const data::Dataset& data,
+                                                 data::LoaderOptions options) const {
+  const Stage::Place& first = phase.stages.front().place();
+  data::SamplerOptions sampling = phase.lanes.sampler().options();
+  sampling.ranks = static_cast<int>(first.ranks.size());
+  options.rank = first.replica;  // the same in all its stages
+  std::set<std::string> used;
+  for (const Stage& stage : phase.stages) used.insert(stage.fields().begin(), stage.fields().end());
+  std::vector<BatchInput> here, elsewhere;
+  for (BatchInput& input : inputs_of(phase.network.program()))
+    (used.contains(input.name) ? here : elsewhere).push_back(std::move(input));
+  return std::make_unique<BatchLoader>(data, data::Sampler(sampling), options, here, elsewhere);
 }
 
 void Worker::place_stages(Phase& phase) {

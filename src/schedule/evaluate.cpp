@@ -59,6 +59,7 @@ class GroupTimes {
     const StageTimes& times = times_[static_cast<size_t>(set)];
     return {times.reduce, times.buckets};
   }
+  static std::vector<double> ends(int, std::span<const RankedStep::Behind>) { return {}; }
 
  private:
   // Of a border and direction.
@@ -107,7 +108,10 @@ class RankTimes {
     return step_.seconds(static_cast<int>(list), task);
   }
   RankedStep::Reduction reduction(int set) const {
-    return step_.reductions[static_cast<size_t>(set)];
+    return step_.reduce ? RankedStep::Reduction{} : step_.reductions[static_cast<size_t>(set)];
+  }
+  std::vector<double> ends(int set, std::span<const RankedStep::Behind> members) const {
+    return step_.reduce ? step_.reduce(set, members) : std::vector<double>{};
   }
 
  private:
@@ -139,7 +143,7 @@ class VirtualStep {
         return all;
       }
       case TaskKind::reduce:
-        return set_of(task).end != kNever;
+        return !set_of(task).ends.empty();
       case TaskKind::norm:
       case TaskKind::loss:
         return arrive(meeting_of(task), list);
@@ -167,10 +171,10 @@ class VirtualStep {
         if (task.stage < times_.stages())
           begun_[list] = task.stage;
         else  // of tied parameters everything is computed already
-          complete(task.stage, list, now, now);
+          complete(task.stage, list, now);
         break;
       case TaskKind::reduce:
-        now = std::max(now, set_of(task).end);
+        now = std::max(now, end_on(set_of(task), list));
         break;
       case TaskKind::norm:
       case TaskKind::loss:
@@ -199,10 +203,8 @@ class VirtualStep {
   };
   // Parameters whose gradients are reduced together.
   struct Set {
-    int complete = 0;  // on so many ranks
-    std::vector<size_t> lists = {};
-    double first = 0, last = 0;  // when the first, when the last bucket was ready everywhere
-    double end = kNever;
+    std::vector<RankedStep::Behind> members = {};  // where they are complete
+    std::vector<double> ends = {};                 // on each of them, when all are known
   };
   // All meet, and go on when the last has come.
   struct Meeting {
@@ -262,23 +264,37 @@ class VirtualStep {
     busy_[list] += now_[list] - begin;
     if (begun_[list] != task.stage) return;
     begun_[list] = kNone;
-    const int buckets = std::max(1, times_.reduction(task.stage).buckets);
-    complete(task.stage, list, begin + (now_[list] - begin) / buckets, now_[list]);
+    complete(task.stage, list, begin);
   }
 
-  void complete(int number, size_t list, double first, double last) {
+  // The gradients of a rank, which it has computed since `begin`.
+  void complete(int number, size_t list, double begin) {
     if (static_cast<size_t>(number) >= sets_.size()) sets_.resize(static_cast<size_t>(number) + 1);
     Set& set = sets_[static_cast<size_t>(number)];
-    set.first = std::max(set.first, first);
-    set.last = std::max(set.last, last);
-    set.lists.push_back(list);
-    if (++set.complete < times_.members(number)) return;
+    set.members.push_back({static_cast<int>(list), begin, now_[list], network_free_[list]});
+    if (static_cast<int>(set.members.size()) < times_.members(number)) return;
+    set.ends = times_.ends(number, set.members);
+    if (set.ends.empty()) set.ends.assign(set.members.size(), common_end(number, set.members));
+    for (size_t i = 0; i < set.ends.size(); ++i)
+      network_free_[static_cast<size_t>(set.members[i].rank)] = set.ends[i];
+  }
+
+  static double end_on(const Set& set, size_t list) {
+    const auto member =
+        std::ranges::find(set.members, static_cast<int>(list), &RankedStep::Behind::rank);
+    return set.ends[static_cast<size_t>(member - set.members.begin())];
+  }
+
+  double common_end(int number, std::span<const RankedStep::Behind> members) const {
     const RankedStep::Reduction reduction = times_.reduction(number);
-    double begin = set.first;
-    for (const size_t member : set.lists) begin = std::max(begin, network_free_[member]);
-    set.end = std::max(begin + reduction.seconds,
-                       set.last + reduction.seconds / std::max(1, reduction.buckets));
-    for (const size_t member : set.lists) network_free_[member] = set.end;
+    const int buckets = std::max(1, reduction.buckets);
+    double begin = 0, last = 0;
+    for (const RankedStep::Behind& member : members) {
+      const double first = member.begin + (member.end - member.begin) / buckets;
+      begin = std::max({begin, first, member.network_free});
+      last = std::max(last, member.end);
+    }
+    return std::max(begin + reduction.seconds, last + reduction.seconds / buckets);
   }
 
   Times times_;

@@ -53,7 +53,14 @@ struct RankedStep {
     double seconds = 0;
     int buckets = 1;
   };
-  std::vector<Reduction> reductions;                                   // of each of these
+  std::vector<Reduction> reductions;  // of each of these
+  // Where ranks do not end a reduction together: when each of them does. Instead of `reductions`.
+  struct Behind {
+    int rank = 0;
+    double begin = 0, end = 0;  // of the computation during which buckets become ready
+    double network_free = 0;    // when its reduction before was over
+  };
+  std::function<std::vector<double>(int set, std::span<const Behind> members)> reduce = {};
   std::function<double(int rank, const Task& task)> seconds;           // on its own; not a transfer
   std::function<double(int from, int to, const Task& send)> transfer;  // between two ranks
 };

@@ -4,41 +4,38 @@
 #include <cmath>
 #include <numeric>
 
+#include "timeline/rank_file.h"
+
 namespace renkei::timeline {
 
-std::string_view name_of(Category category) {
-  switch (category) {
-    case Category::compute:
-      return "compute";
-    case Category::communication:
-      return "communication";
-    case Category::wait:
-      return "wait";
-    case Category::bubble:
-      return "bubble";
-    case Category::data:
-      return "data";
-    case Category::update:
-      return "update";
-    case Category::checkpoint:
-      return "checkpoint";
-    case Category::other:
-      return "other";
-  }
-  return "";
+void Recorder::begin_step(double now, int64_t step, int64_t samples) {
+  current_ = {.step = step, .begin = now, .times = {}, .samples = samples};
 }
 
-void Recorder::begin_step(double now) {
-  begin_ = now;
-  current_ = {};
+void Recorder::enter(const Event& event) {
+  if (file_) file_->enter(event);
+}
+
+void Recorder::add(const Event& event) {
+  add(event.category, event.seconds());
+  if (!file_) return;
+  file_->add(event);
+  file_->leave(event.end);
+}
+
+void Recorder::note(const Event& event) {
+  if (file_) file_->add(event);
 }
 
 void Recorder::end_step(double now) {
-  current_.seconds = now - begin_;
-  const auto& parts = current_.by_category;
+  StepTimes& times = current_.times;
+  times.seconds = now - current_.begin;
+  const auto& parts = times.by_category;
   const double accounted = std::accumulate(parts.begin(), parts.end(), 0.0);
-  current_[Category::other] += current_.seconds - accounted;
-  steps_.push_back(current_);
+  times[Category::other] += times.seconds - accounted;
+  current_.memory_bytes = memory_bytes_;
+  steps_.push_back(times);
+  if (file_) file_->add(current_);
 }
 
 void split_waiting(std::vector<StepTimes>& steps, const std::vector<double>& least) {

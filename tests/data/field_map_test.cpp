@@ -50,11 +50,30 @@ TEST(FieldMap, NamesTheNearestOfWhatIsNotThere) {
             "data.fields: the data has no field 'image'; there are images, labels / did you mean "
             "images?");
   EXPECT_EQ(hint_of([] {
-              check_inputs({{"imput", "x"}}, {"input", "target"});
+              match_inputs({{"imput", "x"}}, {{"input"}, {"target", true}}, {"x", "target"});
             }),
             "data.fields: the program has no input 'imput'; there are input, target / did you mean "
             "input?");
-  EXPECT_NO_THROW(check_inputs({{"input", "x"}}, {"input", "target"}));
+}
+
+TEST(FieldMap, GivesInputsTheFieldsOfTheirNames) {
+  const std::vector<WantedInput> towers{{"image"}, {"tokens"}, {"labels", true}};
+  EXPECT_EQ(match_inputs({}, towers, {"tokens", "image", "labels", "spare"}),
+            (FieldMap{{"image", "image"}, {"tokens", "tokens"}, {"labels", "labels"}}));
+  // The only one that is left takes "input", and the target "target".
+  EXPECT_EQ(match_inputs({}, towers, {"input", "target", "tokens"}),
+            (FieldMap{{"tokens", "tokens"}, {"image", "input"}, {"labels", "target"}}));
+  EXPECT_EQ(match_inputs({{"image", "a"}}, towers, {"a", "input", "target"}),
+            (FieldMap{{"image", "a"}, {"tokens", "input"}, {"labels", "target"}}));
+}
+
+TEST(FieldMap, SaysWhichInputGetsNoField) {
+  expect_error(ErrorCode::usage, "the input 'image' of the program; there are input, target", [] {
+    match_inputs({}, {{"image"}, {"tokens"}, {"labels", true}}, {"input", "target"});
+  });
+  expect_error(ErrorCode::usage, "the input 'target' of the program; there is input", [] {
+    match_inputs({}, {{"x"}, {"target", true}}, {"input"});
+  });
 }
 
 }  // namespace

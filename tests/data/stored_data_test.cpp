@@ -21,7 +21,7 @@ class Arrays : public testing::Test {
                               false));
     return StoredData(open_source(open_storage(path), {.path = path}),
                       {.transform = {.height = 2, .width = 2, .normalisation = {{}, {1, 1, 1}}},
-                       .input_shape = {3, 2, 2}});
+                       .inputs = {{"input", {3, 2, 2}}}});
   }
   static std::vector<float> input(const StoredData& images, int64_t sample) {
     std::vector<float> numbers = input_of(images, sample);
@@ -51,7 +51,7 @@ TEST_F(Arrays, OtherNumbersAreTakenAsTheyAre) {
   EXPECT_EQ(input_of(images, 1), std::vector<float>(values.begin() + 12, values.end()));
   EXPECT_EQ(images.fields()[0].shape, (std::vector<int64_t>{3, 2, 2}));
   EXPECT_EQ(images.fields()[1].classes, 2);
-  expect_error(ErrorCode::data, "has 6 numbers, and the network takes 12", [&] {
+  expect_error(ErrorCode::data, "has 6 numbers in the array x, and the network takes 12", [&] {
     open({ElementKind::floating, 4, false}, {2, 6}, as_bytes(values).substr(0, 48));
   });
 }
@@ -59,7 +59,8 @@ TEST_F(Arrays, OtherNumbersAreTakenAsTheyAre) {
 TEST_F(Arrays, BytesAreNumbersForAProgramThatTakesNoImages) {
   const std::string path = (directory_.path() / "x.npy").string();
   write_test_file(path, npy(kByteElement, {2, 2, 2}, "abcdefgh"));
-  const StoredData data(open_source(open_storage(path), {.path = path}), {.input_shape = {4}});
+  const StoredData data(open_source(open_storage(path), {.path = path}),
+                        {.inputs = {{"input", {4}}}});
   ASSERT_EQ(data.fields().size(), 1u);  // and no labels
   EXPECT_EQ(data.fields()[0].dtype, DType::u8);
   EXPECT_EQ(data.fields()[0].shape, (std::vector<int64_t>{4}));

@@ -51,7 +51,7 @@ class Gpt(nn.Module):
         self.dropout = dropout
 
     def forward(self, input):
-        x = self.tokens(input.to(torch.int64)) + self.positions.weight
+        x = self.tokens(input) + self.positions.weight
         x = functional.dropout(x, self.dropout, self.training)
         for block in self.blocks:
             x = block(x)
@@ -70,7 +70,7 @@ class Bert(nn.Module):
         self.dropout = dropout
 
     def forward(self, input):
-        x = self.norm(self.tokens(input.to(torch.int64)) + self.positions.weight)
+        x = self.norm(self.tokens(input) + self.positions.weight)
         x = functional.dropout(x, self.dropout, self.training)
         for block in self.blocks:
             x = block(x)
@@ -101,13 +101,13 @@ class Mlp(nn.Module):
 
 
 def ids(samples):
-    return torch.randint(0, VOCABULARY, (samples, SEQUENCE)).float()
+    return torch.randint(0, VOCABULARY, (samples, SEQUENCE))
 
 
 def mean_over_positions(scores, labels, smoothing=0.0):
     """Per sample, by plain loops."""
     total = torch.zeros(())
-    for sample_scores, sample_labels in zip(scores.flatten(2), labels.flatten(1).long(), strict=True):
+    for sample_scores, sample_labels in zip(scores.flatten(2), labels.flatten(1), strict=True):
         kept = sample_labels != -100
         if kept.any():
             total = total + functional.cross_entropy(sample_scores.T[kept], sample_labels[kept],
@@ -139,13 +139,13 @@ class Networks(unittest.TestCase):
         for name, kind in (("gpt", Gpt), ("bert", Bert)):
             for tied in (True, False):
                 with self.subTest(name, tied=tied):
-                    self.assert_same_steps(kind(tied=tied), torch.zeros(2, SEQUENCE), f"model.name={name}",
+                    self.assert_same_steps(kind(tied=tied), ids(2), f"model.name={name}",
                                            f"model.tied={str(tied).lower()}", *SMALL)
 
     def test_transformers_compute_and_learn_as_eager(self):
         for name, kind in (("gpt", Gpt), ("bert", Bert)):
             module, given = kind(dropout=0), ids(3)
-            labels = torch.randint(0, VOCABULARY, (3, SEQUENCE)).float()
+            labels = torch.randint(0, VOCABULARY, (3, SEQUENCE))
             labels[0, 2], labels[2] = -100, -100
             program = drive("training", "cross_entropy", str(SEQUENCE), f"model.name={name}",
                             "model.dropout=0", *SMALL)
@@ -201,7 +201,7 @@ class Losses(unittest.TestCase):
 
     def test_labels_of_positions_may_be_smoothed(self):
         module, given = Gpt(dropout=0), ids(2)
-        labels = torch.randint(0, VOCABULARY, (2, SEQUENCE)).float()
+        labels = torch.randint(0, VOCABULARY, (2, SEQUENCE))
         labels[1, 4:] = -100
         program = drive("training", "label_smoothing", str(SEQUENCE), "model.name=gpt", "model.dropout=0", *SMALL)
         ours = run(program, module.state_dict() | {"input": given, "target": labels})["loss"]

@@ -41,10 +41,9 @@ TEST(Networks, SayWhatTheyTakeAndGive) {
     const Network network = make_network(network_settings(description.name));
     const program::Program& program = network.training;
     const auto symbols = program::with_batch(program, 3);
-    std::vector<int64_t> input{3};
-    input.insert(input.end(), network.input_shape.begin(), network.input_shape.end());
     ASSERT_EQ(program.inputs.size(), 1u);
-    EXPECT_EQ(sizes_of(program.value(program.inputs[0].value), symbols), input) << program.name;
+    EXPECT_EQ(program.inputs[0].name, "input");
+    EXPECT_EQ(sizes_of(program.value(program.inputs[0].value), symbols)[0], 3) << program.name;
     const auto output = sizes_of(program.value(program.outputs.at(0).value), symbols);
     EXPECT_EQ(output[0], 3);
     EXPECT_EQ(output[1], network.outputs);

@@ -99,6 +99,24 @@ TEST(Transformer, ADropoutIsNotMovedAcrossAnother) {
   EXPECT_EQ(count(program, "renkei.dropout.default"), 2);
 }
 
+TEST(Transformer, ADenseLayerWithWeightsByInputIsAProductWithoutScales) {
+  for (const double alpha : {1.0, 2.0}) {
+    Transformer net;
+    const ValueId x = net.input("x", {net.batch, 64});
+    const ValueId weight = net.state("conv.weight", {64, 256}),
+                  bias = net.state("conv.bias", {256});
+    net.output(net.op("aten.addmm.default",
+                      {{"self", Reference{bias}},
+                       {"mat1", Reference{x}},
+                       {"mat2", Reference{weight}},
+                       {"alpha", alpha}},
+                      {net.batch, 256}));
+    const auto program = rewrite(net.program, kAll).program;
+    EXPECT_EQ(count(program, "renkei.linear.input_major"), alpha == 1 ? 1 : 0);
+    EXPECT_EQ(count(program, "aten.addmm.default"), alpha == 1 ? 0 : 1);
+  }
+}
+
 TEST(Transformer, GeluWrittenOutIsOneOperation) {
   Transformer net;
   net.output(net.composed_gelu(net.linear("up", net.tokens(64), 256)));

@@ -91,10 +91,7 @@ networks::Network batch_norm_network() {
   value = builder.relu_(networks::batch_norm(builder, value, "first_bn"));
   value = builder.flatten(builder.adaptive_avg_pool2d(value, 1), 1);
   builder.output("output", networks::linear(builder, value, "last", {.out = 10}));
-  return {.training = builder.finish(),
-          .outputs = 10,
-          .input_shape = {3, 12, 12},
-          .random_sample = {.classes = 10}};
+  return {.training = builder.finish(), .outputs = 10, .random_sample = {.classes = 10}};
 }
 
 Case with_batch_norm(const data::Dataset& dataset) {

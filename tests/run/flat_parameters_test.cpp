@@ -19,7 +19,9 @@ class SmallNetwork {
         model(make_model_for(networks::make_mlp(7, 2), networks::Objective::regression, data_)),
         executor_(model.training.program, whole(model.training.program)) {
     torch::manual_seed(1);
-    batch_ = {.input = torch::randn({3, 7}), .target = torch::randn({3, 7}), .samples = 3};
+    batch_.inputs["input"] = torch::randn({3, 7});
+    batch_.inputs["target"] = torch::randn({3, 7});
+    batch_.samples = 3;
   }
 
   torch::Tensor loss() {

@@ -1,5 +1,6 @@
 #include "tests/run/layouts.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "plan/stage_values.h"
@@ -8,7 +9,9 @@
 namespace renkei::run {
 
 std::string Layout::name() const {
-  return fmt::format("{} stages × {} replicas, {} micro-batches, {}{}{}{}{}", stages, replicas,
+  const std::string each = replicas_of.empty() ? fmt::format("{}", replicas)
+                                               : fmt::format("{}", fmt::join(replicas_of, " and "));
+  return fmt::format("{} stages × {} replicas, {} micro-batches, {}{}{}{}{}", stages, each,
                      micro_batches, schedule, chunks > 1 ? ", chunks" : "",
                      recompute ? ", recompute" : "", sharded ? ", sharded" : "",
                      hosts > 1 ? ", several hosts" : "");

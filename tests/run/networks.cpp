@@ -50,10 +50,7 @@ networks::Network unet() {
       {{"self", program::Reference{value}}, {"dim", program::List{int64_t{2}, int64_t{3}}}},
       {program::DType::f32, {builder.batch(), 8}});
   builder.output("output", networks::linear(builder, value, "last", {.out = 10}));
-  return {.training = builder.finish(),
-          .outputs = 10,
-          .input_shape = {3, 16, 16},
-          .random_sample = {.classes = 10}};
+  return {.training = builder.finish(), .outputs = 10, .random_sample = {.classes = 10}};
 }
 
 networks::Network make_known(const std::string& name,

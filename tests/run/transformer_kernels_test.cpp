@@ -37,10 +37,10 @@ Computed compute(const std::string& name, const rewrite::RewriteOptions& options
       {.rewrite = options});
   const Executor executor(model.training.program, whole(model.training.program));
   torch::manual_seed(3);
-  const Batch batch{.input = torch::randint(37, {3, 10}).to(torch::kFloat32),
-                    .target = torch::randint(37, {3, 10}).to(torch::kFloat32),
-                    .samples = 3};
-  batch.target[0][4] = -100;  // not predicted
+  const torch::Tensor ids = torch::randint(37, {3, 10}, torch::kInt64);
+  const torch::Tensor target = torch::randint(37, {3, 10}, torch::kInt64);
+  target[0][4] = -100;  // not predicted
+  const Batch batch{.inputs = {{"input", ids}, {"target", target}}, .samples = 3};
   ExecutionContext context;
   Computed computed;
   computed.loss = executor

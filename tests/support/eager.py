@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 import random_data
@@ -72,7 +73,13 @@ class Trained:
     state: dict[str, torch.Tensor]
 
 
-def train(model: torch.nn.Module, samples: Samples, loss_of: Loss, job: Job) -> Trained:
+class Batches(Protocol):
+    """The samples of a step, which is an epoch."""
+
+    def step(self, epoch: int) -> Batch: ...
+
+
+def train(model: torch.nn.Module, samples: Batches, loss_of: Loss, job: Job) -> Trained:
     """Trains the model in place."""
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=job.lr, momentum=job.momentum)

@@ -30,12 +30,11 @@ def _below(words: np.ndarray, limit: int) -> np.ndarray:
 
 def input_row(seed: int, sample: int, parts: Sequence[tuple[int, int | None]]) -> list[np.ndarray]:
     """The inputs of a sample: (size, None) are normal numbers, (size, n) whole ones below n."""
-    needed = sum(size * (2 if below is None else 1) for size, below in parts)
-    words = philox(seed, RANDOM_INPUT, needed, sample=sample)
     rows = []
-    for size, below in parts:
-        taken, words = np.split(words, [size * (2 if below is None else 1)])
-        rows.append(_normal(taken) if below is None else _below(taken, below).astype(np.int64))
+    for place, (size, below) in enumerate(parts):
+        needed = size * (2 if below is None else 1)
+        words = philox(seed, RANDOM_INPUT, needed, sample=sample, epoch=place)
+        rows.append(_normal(words) if below is None else _below(words, below).astype(np.int64))
     return rows
 
 

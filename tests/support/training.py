@@ -37,11 +37,12 @@ class TrainingCase(renkei.Case):
         torch.set_num_threads(1)
         torch.manual_seed(1)
 
-    def train_here(self, settings: Mapping[str, object], *arguments: object, batch: int) -> eager.Trained:
+    def train_here(self, settings: Mapping[str, object], *arguments: object, batch: int,
+                   data: object = "random", seed: int = SEED) -> eager.Trained:  # fmt: skip
         """Five steps on 2 ranks."""
         words = {"data.samples": batch, "train.momentum": MOMENTUM, "train.save": "true", **settings}
-        result = self.run_json("train", "--data", "random", "--batch", batch, "--epochs", STEPS, "--threads", 1,
-                               "--seed", SEED, "-n", RANKS, *arguments, *in_words(words), timeout=600)  # fmt: skip
+        result = self.run_json("train", "--data", data, "--batch", batch, "--epochs", STEPS, "--threads", 1,
+                               "--seed", seed, "-n", RANKS, *arguments, *in_words(words), timeout=600)  # fmt: skip
         losses = [row["loss"] for row in self.metrics(result["run_dir"]) if "loss" in row]
         return eager.Trained(losses, load_file(f"{result['run_dir']}/model.safetensors"))
 

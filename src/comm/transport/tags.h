@@ -54,6 +54,7 @@ enum class Tag : int {
   measurement,
   gather,
   share,
+  clock,
   link_check,
   end,  // none: how many there are
 };

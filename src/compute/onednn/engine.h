@@ -42,5 +42,6 @@ auto guarded(const char* what, Work work) {
 }
 
 std::unique_ptr<ConvolutionKernels> make_convolution(const ConvolutionShape& shape);
+void multiply(const MatrixProduct& product, const float* a, const float* b, float* c);
 
 }  // namespace renkei::compute::onednn

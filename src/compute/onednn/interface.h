@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "compute/convolution.h"
+#include "compute/matrix_product.h"
 
 namespace renkei::compute::onednn {
 
@@ -30,6 +31,8 @@ class Module {
  public:
   virtual ~Module() = default;
   virtual std::unique_ptr<ConvolutionKernels> convolution(const ConvolutionShape& shape) const = 0;
+  virtual void multiply(const MatrixProduct& product, const float* a, const float* b,
+                        float* c) const = 0;
 };
 
 // What the module gets from the program: memory for the duration of a kernel (compute/scratch.h).

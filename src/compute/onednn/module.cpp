@@ -10,6 +10,10 @@ class Kernels : public Module {
   std::unique_ptr<ConvolutionKernels> convolution(const ConvolutionShape& shape) const override {
     return guarded("convolution", [&] { return make_convolution(shape); });
   }
+  void multiply(const MatrixProduct& product, const float* a, const float* b,
+                float* c) const override {
+    guarded("product of matrices", [&] { onednn::multiply(product, a, b, c); });
+  }
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "compute/dropout.h"
 #include "compute/gelu.h"
 #include "compute/relu.h"
-#include "run/kernels/common.h"
+#include "run/kernels/products.h"
 #include "run/kernels/registry.h"
 
 namespace renkei::run::kernels {
@@ -25,22 +25,28 @@ Tensor product(const ExecutionContext* context, const Tensor& input, const Tenso
     compute::dense_forward(*shape, data(input), data(weight), data(bias), relu, place(output));
     return output;
   }
-  Tensor output =
-      bias.defined() ? torch::addmm(bias, input, weight.t()) : torch::mm(input, weight.t());
+  Tensor output = multiply(context, input, weight.t());
+  if (bias.defined()) output.add_(bias);
   if (relu) compute::relu_in_place(output.numel(), place(output));
   return output;
+}
+
+void product_into(const ExecutionContext* context, const Tensor& a, const Tensor& b,
+                  compute::Write write, Tensor to) {
+  // Not a product that begins its sums with what is there: then micro-batches of one rank would
+  // give other bits than those of several.
+  if (write == compute::Write::add)
+    to.add_(multiply(context, a, b));
+  else
+    multiply_into(context, a, b, to);
 }
 
 void weight_gradient_into(const ExecutionContext* context, const Tensor& gradient,
                           const Tensor& input, compute::Write write, Tensor to) {
   if (const auto shape = dense_shape(context, input, to))
     compute::dense_backward_weights(*shape, data(input), data(gradient), write, place(to));
-  else if (write == compute::Write::add)
-    // Not addmm_: that may begin its sums with what is there, and then micro-batches of one rank
-    // would give other bits than those of several.
-    to.add_(gradient.t().mm(input));
   else
-    torch::mm_out(to, gradient.t(), input);
+    product_into(context, gradient.t(), input, write, to);
 }
 
 Tensor give_weight_gradient(ExecutionContext* context, const Tensor& weight, const Tensor& gradient,
@@ -71,7 +77,9 @@ ExecutionContext* remembered_context(AutogradContext* saved_for) {
   return ExecutionContext::from_argument(saved_for->saved_data["context"].toInt());
 }
 Tensor input_gradient(AutogradContext* saved_for, const Tensor& gradient, const Tensor& weight) {
-  return saved_for->saved_data["input_gradient"].toBool() ? gradient.mm(weight) : Tensor();
+  return saved_for->saved_data["input_gradient"].toBool()
+             ? multiply(remembered_context(saved_for), gradient, weight)
+             : Tensor();
 }
 
 struct Linear : torch::autograd::Function<Linear> {
@@ -100,11 +108,35 @@ struct Linear : torch::autograd::Function<Linear> {
   }
 };
 
+// With weights that lie by input.
+struct InputMajorLinear : torch::autograd::Function<InputMajorLinear> {
+  static Tensor forward(AutogradContext* saved_for, const Tensor& given, const Tensor& weight,
+                        const Tensor& bias, int64_t context) {
+    const Tensor input = given.contiguous();
+    saved_for->save_for_backward({input, weight, bias});
+    remember(saved_for, given, context);
+    return multiply(ExecutionContext::from_argument(context), input, weight).add_(bias);
+  }
+
+  static variable_list backward(AutogradContext* saved_for, variable_list gradients) {
+    const auto saved = saved_for->get_saved_variables();
+    const Tensor &input = saved[0], &weight = saved[1], &bias = saved[2];
+    auto* context = remembered_context(saved_for);
+    const Tensor gradient = gradients[0].contiguous();
+    Tensor of_bias = give_bias_gradient(context, bias, gradient);
+    Tensor of_weight = give_gradient_later(context, weight, [=](float* to, compute::Write write) {
+      const Tensor there = torch::from_blob(to, weight.sizes());
+      product_into(context, input.t(), gradient, write, there);
+    });
+    return {input_gradient(saved_for, gradient, weight.t()), of_weight, of_bias, {}};
+  }
+};
+
 struct LinearGelu : torch::autograd::Function<LinearGelu> {
   static Tensor forward(AutogradContext* saved_for, const Tensor& given, const Tensor& weight,
                         const Tensor& bias, bool tanh, int64_t context) {
     const Tensor input = given.contiguous();
-    const Tensor before = torch::mm(input, weight.t());
+    const Tensor before = multiply(ExecutionContext::from_argument(context), input, weight.t());
     Tensor output = torch::empty_like(before);
     compute::gelu_forward(rows_of(before), tanh ? compute::Gelu::tanh : compute::Gelu::erf,
                           data(before), data(bias), place(output));
@@ -138,7 +170,7 @@ struct LinearAdd : torch::autograd::Function<LinearAdd> {
     const auto* execution = ExecutionContext::from_argument(context);
     const compute::Dropout dropout{.key = execution ? execution->operation_seed : 0,
                                    .probability = share};
-    Tensor output = torch::mm(input, weight.t());
+    Tensor output = multiply(execution, input, weight.t());
     compute::bias_dropout_add(dropout, rows_of(output), data(output), data(bias), data(added),
                               place(output));
     saved_for->save_for_backward({input, weight, bias});
@@ -176,6 +208,12 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   return Linear::apply(input, weight, bias, relu, context);
 }
 
+Tensor linear_input_major(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                          int64_t context) {
+  if (input.is_meta()) return blank_result(input, {input.size(0), weight.size(1)});
+  return InputMajorLinear::apply(input, weight, bias, context);
+}
+
 Tensor linear_gelu(const Tensor& input, const Tensor& weight, const Tensor& bias,
                    std::string_view approximate, int64_t context) {
   if (input.is_meta()) return blank_result(input, {input.size(0), weight.size(0)});
@@ -195,6 +233,9 @@ void register_linear(torch::Library& library) {
   library.def(
       "linear(Tensor input, Tensor weight, Tensor? bias, bool relu, int context=0) -> Tensor",
       &linear);
+  library.def(
+      "linear.input_major(Tensor input, Tensor weight, Tensor bias, int context=0) -> Tensor",
+      &linear_input_major);
   library.def(
       "linear.gelu(Tensor input, Tensor weight, Tensor bias, str approximate, int context=0) -> "
       "Tensor",

@@ -1,0 +1,11 @@
+// The parts of the extension, each in the file of its name.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace renkei::python {
+
+void bind_replicas(pybind11::module_& module);
+void bind_world(pybind11::module_& module);
+
+}  // namespace renkei::python

@@ -1,0 +1,32 @@
+"""Trains PyTorch models on the many devices of a supercomputer, and explains the result."""
+
+import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
+
+from renkei.errors import RenkeiError
+from renkei.parallel import Parallel, parallelize
+from renkei.world import (
+    allgather_object,
+    allreduce,
+    barrier,
+    broadcast,
+    init,
+    is_initialized,
+    local_rank,
+    rank,
+    size,
+)
+
+__all__ = [
+    "Parallel",
+    "RenkeiError",
+    "allgather_object",
+    "allreduce",
+    "barrier",
+    "broadcast",
+    "init",
+    "is_initialized",
+    "local_rank",
+    "parallelize",
+    "rank",
+    "size",
+]

@@ -1,0 +1,39 @@
+"""What a launcher says about this process, as the variables that torchrun sets."""
+
+import os
+import zlib
+from collections.abc import MutableMapping
+
+__all__ = ["set_torchrun_variables"]
+
+# Rank, size and rank on the host, of Open MPI, of MPICH and of Slurm.
+LAUNCHERS = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
+)
+JOB_NAMES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "PMI_JOBID")
+LAUNCH_NODES = ("SLURM_LAUNCH_NODE_IPADDR", "SLURMD_NODENAME")
+
+
+def set_torchrun_variables(environment: MutableMapping[str, str] | None = None) -> None:
+    """Sets RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT where nobody has.
+
+    >>> variables = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+    >>> set_torchrun_variables(variables)
+    >>> variables["RANK"], variables["WORLD_SIZE"]
+    ('1', '2')
+    """
+    variables = os.environ if environment is None else environment
+    rank, size, local = "0", "1", "0"
+    for rank_name, size_name, local_name in LAUNCHERS:
+        if rank_name in variables and size_name in variables:
+            rank, size = variables[rank_name], variables[size_name]
+            local = variables.get(local_name, rank)
+            break
+    job = next((variables[name] for name in JOB_NAMES if name in variables), "")
+    variables.setdefault("RANK", rank)
+    variables.setdefault("WORLD_SIZE", size)
+    variables.setdefault("LOCAL_RANK", local)
+    variables.setdefault("MASTER_ADDR", next((variables[n] for n in LAUNCH_NODES if n in variables), "127.0.0.1"))
+    variables.setdefault("MASTER_PORT", str(20000 + zlib.crc32(job.encode()) % 10000))

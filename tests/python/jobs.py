@@ -1,0 +1,23 @@
+"""Runs Python programs on several ranks, with the installed package; what the test files share."""
+
+import pathlib
+import subprocess
+import sys
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+
+
+def run(
+    ranks: int, program: str | pathlib.Path, *arguments: object, timeout: float = 240
+) -> subprocess.CompletedProcess[str]:
+    """`renkei run` of a file in programs/, or of another one."""
+    file = PROGRAMS / program if isinstance(program, str) else program
+    command = [sys.executable, "-m", "renkei", "run", "-n", str(ranks), str(file), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+
+
+def succeeds(ranks: int, program: str | pathlib.Path, *arguments: object, timeout: float = 240) -> str:
+    """What the program prints; it must end well."""
+    done = run(ranks, program, *arguments, timeout=timeout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
