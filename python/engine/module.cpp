@@ -35,4 +35,5 @@ PYBIND11_MODULE(_engine, module) {
   module.attr("torch_version") = TORCH_VERSION;
   py::register_exception_translator(translate);
   bind_world(module);
+  bind_replicas(module);
 }

@@ -114,7 +114,6 @@ std::vector<std::string> World::allgather(const std::string& mine, const std::st
 
 void World::close() {
   communicator_->close();
-  communicator_.reset();
   world_.close();
 }
 

@@ -3,6 +3,7 @@
 import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
 
 from renkei.errors import RenkeiError
+from renkei.parallel import Parallel, parallelize
 from renkei.world import (
     allgather_object,
     allreduce,
@@ -16,6 +17,7 @@ from renkei.world import (
 )
 
 __all__ = [
+    "Parallel",
     "RenkeiError",
     "allgather_object",
     "allreduce",
@@ -24,6 +26,7 @@ __all__ = [
     "init",
     "is_initialized",
     "local_rank",
+    "parallelize",
     "rank",
     "size",
 ]

@@ -2,11 +2,13 @@
 
 import atexit
 import ctypes
+import os
 import pickle
 import sys
 import traceback
+import weakref
 from types import TracebackType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 
@@ -22,6 +24,8 @@ except ImportError as error:  # another torch than it was built with, or no MPI
     ) from error
 
 __all__ = [
+    "User",
+    "add_user",
     "allgather_object",
     "allreduce",
     "barrier",
@@ -40,6 +44,19 @@ Value = TypeVar("Value")
 WAIT_SECONDS = 300.0
 
 _world: _engine.World | None = None
+_users: "weakref.WeakSet[User]" = weakref.WeakSet()
+
+
+class User(Protocol):
+    """Something that uses the engine's memory."""
+
+    def release(self) -> None:
+        """Gives up what the engine made; does not communicate."""
+
+
+def add_user(user: User) -> None:
+    """It will be released before the job is left."""
+    _users.add(user)
 
 
 def init(*, timeout: float = WAIT_SECONDS) -> None:
@@ -61,6 +78,8 @@ def init(*, timeout: float = WAIT_SECONDS) -> None:
     ctypes.CDLL(str(_engine.__file__), mode=ctypes.RTLD_GLOBAL)
     _launch.set_torchrun_variables()
     _world = _engine.World(timeout)
+    if _world.size > 1 and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(_world.threads)  # the cores of a host over its ranks
     sys.excepthook = _fail_job
     atexit.register(_close)
 
@@ -186,5 +205,7 @@ def _close() -> None:
     global _world
     if _world is None:
         return
+    for user in list(_users):
+        user.release()
     ended, _world = _world, None
     ended.close()

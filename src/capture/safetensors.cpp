@@ -179,6 +179,11 @@ std::vector<std::string> order_in_safetensors(const NamedTensors& tensors) {
   return names;
 }
 
+std::string safetensors_header(const NamedTensors& tensors,
+                               const std::map<std::string, std::string>& notes) {
+  return make_header(in_order(tensors), notes);
+}
+
 void write_safetensors(const std::string& path, const NamedTensors& tensors,
                        const std::map<std::string, std::string>& notes) {
   const std::vector<const Entry*> order = in_order(tensors);

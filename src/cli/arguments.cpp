@@ -22,6 +22,10 @@ Argument Argument::one_value_each() {
   return Argument(option_->allow_extra_args(false));
 }
 
+Argument Argument::optional_value() {
+  return Argument(option_->expected(0, 1));
+}
+
 Argument Argument::one_of(std::vector<std::string> names) {
   return Argument(option_->check(CLI::IsMember(std::move(names))));
 }

@@ -23,6 +23,7 @@ class Argument {
   Argument show_default();                       // in the help: the value of its variable now
   Argument value_name(const std::string& name);  // in the help: KEY=VALUE
   Argument one_value_each();                     // of a list: --set A --set B, not --set A B
+  Argument optional_value();                     // --resume, or --resume RUN
   Argument one_of(std::vector<std::string> names);
   Argument excludes(Argument other);
   Argument range(int low, int high);  // both ends are allowed

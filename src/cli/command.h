@@ -16,9 +16,10 @@ struct Invocation {
   Settings settings;
   bool json = false;
   bool quiet = false;
-  int ranks = 0;                             // -n; 0: not given
-  std::vector<std::string> arguments;        // the command line, to start ranks with
-  std::vector<std::string> program;          // of a command that starts one: its words
+  int ranks = 0;                       // -n; 0: not given
+  int restarts = 0;                    // of a job that loses ranks, where the command can go on
+  std::vector<std::string> arguments;  // the command line, to start ranks with
+  std::vector<std::string> program;    // of a command that starts one: its words
   std::vector<std::string> cluster_changes;  // --set cluster.KEY=VALUE, without "cluster."
 };
 
@@ -29,7 +30,9 @@ struct Command {
   std::vector<std::string> sections;               // whose settings have flags here
   std::function<void(Arguments&)> add_flags = {};  // its own arguments, where it has some
   std::function<int(Invocation&)> run;             // returns the exit code
-  bool changes_cluster = false;                    // takes --set cluster.KEY=VALUE
+  // A file of settings that comes before all others, where the arguments name one.
+  std::function<std::filesystem::path()> earlier_settings = {};
+  bool changes_cluster = false;             // takes --set cluster.KEY=VALUE
   std::vector<std::string> own_flags = {};  // of these sections, that it has its own version of
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
   bool starts_program =

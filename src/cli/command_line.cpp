@@ -112,6 +112,8 @@ const CLI::App& innermost(const CLI::App& app) {
 
 void apply(Parsed& parsed, const Command& command, const CLI::App& app) {
   Settings& settings = parsed.invocation.settings;
+  if (command.earlier_settings)
+    if (const auto file = command.earlier_settings(); !file.empty()) settings.load_toml(file);
   if (!parsed.config_file.empty()) settings.load_toml(parsed.config_file);
   constexpr std::string_view kCluster = "cluster.";
   for (const std::string& assignment : parsed.assignments)

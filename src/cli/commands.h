@@ -6,7 +6,10 @@
 namespace renkei::cli {
 
 Command make_train_command();
+Command make_evaluate_command();
 Command make_plan_command();
+Command make_report_command();
+Command make_watch_command();
 Command make_run_command();
 Command make_simulate_command();
 Command make_study_flow_command();
@@ -19,11 +22,13 @@ Command make_bench_collectives_command();
 Command make_bench_compute_command();
 Command make_bench_data_command();
 Command make_bench_pipeline_command();
+Command make_bench_scaling_command();
 Command make_data_synth_command();
 Command make_data_pack_command();
 Command make_data_stage_command();
 Command make_data_info_command();
 Command make_data_verify_command();
+Command make_check_command();
 Command make_linpack_command();
 
 }  // namespace renkei::cli

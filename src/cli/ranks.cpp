@@ -14,6 +14,7 @@
 #include "cluster/launcher.h"
 #include "cluster/limits.h"
 #include "cluster/supervisor.h"
+#include "job/faults.h"
 #include "job/run_timeline.h"
 
 namespace renkei::cli {
@@ -23,17 +24,38 @@ std::optional<cluster::Launcher> launcher() {
   return cluster::detect_launcher([](const char* name) { return std::getenv(name); });
 }
 
+// The same command, for the run that there is.
+std::vector<std::string> with_resume(const std::vector<std::string>& program,
+                                     const std::filesystem::path& run) {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < program.size(); ++i) {
+    const bool resume = program[i] == "--resume";
+    if (!resume && !program[i].starts_with("--resume=")) words.push_back(program[i]);
+    if (resume && i + 1 < program.size() && !program[i + 1].starts_with("-")) ++i;
+  }
+  words.push_back("--resume=" + run.string());
+  return words;
+}
+
 int supervise_local_ranks(Invocation& invocation) {
   std::vector<std::string> program = invocation.arguments;
   program[0] = std::filesystem::read_symlink("/proc/self/exe");
   cluster::check_limits(cluster::current_limits(), invocation.ranks);
   job::note_beginning_for_ranks();
-  const auto result = cluster::supervise(cluster::local_launch_command(invocation.ranks, program));
-  if (result.failure) {
-    tell_user(*result.failure, invocation.command, invocation.json);
+  for (int start = 0;; ++start) {
+    const auto result = cluster::supervise(
+        cluster::local_launch_command(invocation.ranks, program),
+        {{job::kStartsVariable, std::to_string(job::Faults::earlier_starts() + start)}});
+    if (!result.failure) return result.exit_code;
+    // Another kind of failure would only come again.
+    const bool again = start < invocation.restarts && !result.interrupted &&
+                       result.failure->code == ErrorCode::communication;
+    tell_user(*result.failure, invocation.command, invocation.json && !again);
     write_failure_file(result.run_directory, *result.failure, invocation.command);
+    if (!again) return result.exit_code;
+    fmt::print(stderr, "restart {} of {}\n", start + 1, invocation.restarts);
+    if (!result.run_directory.empty()) program = with_resume(program, result.run_directory);
   }
-  return result.exit_code;
 }
 
 // Ranks often fail together, with the same sentence. The first rank speaks at once and ends the
@@ -63,6 +85,10 @@ void declare_rank_settings(Settings& settings) {
                     .low = 1,
                     .high = 4096,
                     .flag = "--threads"});
+}
+
+bool has_launcher() {
+  return launcher().has_value();
 }
 
 bool is_first_rank() {

@@ -25,6 +25,9 @@ int run_on_ranks(Invocation& invocation, const std::function<void(RankContext&)>
 // The number of ranks that the command will have, known before any is started.
 int expected_ranks(const Invocation& invocation);
 
+// Whether mpirun or srun has started this process.
+bool has_launcher();
+
 // Whether errors and banners are this process's to print, before MPI can tell its rank.
 bool is_first_rank();
 

@@ -1,8 +1,10 @@
 #include "cli/settings.h"
 
+#include "check/acceptance.h"
 #include "cli/ranks.h"
 #include "comm/communicator.h"
 #include "dense/linpack.h"
+#include "job/faults.h"
 #include "job/run_directory.h"
 #include "job/run_timeline.h"
 #include "job/training_data.h"
@@ -27,7 +29,9 @@ Settings declare_all_settings() {
   run::declare_compute_settings(settings);
   comm::declare_settings(settings);
   plan::declare_settings(settings);
+  check::declare_settings(settings);
   dense::declare_linpack_settings(settings);
+  job::declare_fault_settings(settings);
   return settings;
 }
 

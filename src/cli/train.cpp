@@ -9,14 +9,19 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
+#include "cli/stop_signals.h"
 #include "cli/train_output.h"
 #include "cluster/failure_notes.h"
+#include "job/checkpoints.h"
 #include "job/choose_plan.h"
+#include "job/faults.h"
 #include "job/network_data.h"
+#include "job/resume.h"
 #include "job/run_directory.h"
 #include "job/run_timeline.h"
 #include "job/session.h"
 #include "networks/settings.h"
+#include "report/page_data.h"
 #include "run/device.h"
 #include "run/loaded_libraries.h"
 #include "run/make_model.h"
@@ -49,7 +54,59 @@ std::string banner(const Settings& settings, const RankContext& context, const p
       context.run_directory.string());
 }
 
-void train_as_rank(Invocation& invocation, RankContext& context) {
+// What the flags of this command say, beside settings.
+struct TrainFlags {
+  std::string resume = kNotGiven;                 // empty: the newest run
+  std::optional<std::filesystem::path> run = {};  // that goes on
+  bool no_save = false;
+  int restarts = 0;
+
+  static constexpr const char* kNotGiven = "-";
+};
+
+job::CheckpointOptions checkpoint_options(const Settings& settings,
+                                          const std::filesystem::path& run_directory, bool speaks) {
+  const std::string& best = settings.text("train.keep_best");
+  return {.directory = run_directory / "checkpoints",
+          .every = job::parse_checkpoint_times(settings.text("train.checkpoint_every")),
+          .keep = {.last = static_cast<int>(settings.integer("train.keep_checkpoints")),
+                   .best_by = best == "none" ? "" : best},
+          .settings = settings.to_toml(),
+          .warn =
+              [speaks](const std::string& text) {
+                if (speaks) fmt::print(stderr, "warning: {}\n", text);
+              },
+          .timeout_seconds = settings.seconds("comm.timeout")};
+}
+
+// From the newest checkpoint that is whole; without one, from the beginning.
+void go_on(job::Session& session, const Settings& settings, const std::filesystem::path& run,
+           const job::CheckpointOptions& options) {
+  comm::Transport& transport = session.communicator().transport();
+  const comm::Call call{.operation = "loading of a checkpoint",
+                        .timeout_seconds = settings.seconds("comm.timeout")};
+  auto reader = checkpoint::open_newest(options.directory, transport, call, options.warn);
+  if (reader) session.restore(*reader);
+  if (transport.rank() != 0) return;
+  if (!reader) options.warn(fmt::format("{} has no checkpoint: it begins anew", run.string()));
+  job::cut_records(run, session.next_step());
+  checkpoint::remove_after(options.directory, session.next_step());
+  std::error_code none;
+  std::filesystem::remove(run / "failure.json", none);
+}
+
+// The causes are those of the steps whose slices were kept; the time is that of all.
+std::optional<timeline::StepTimes> mean_step_by_cause(
+    const report::RunReport& report, const std::vector<timeline::StepTimes>& steps) {
+  if (report.attribution.ranks.empty()) return {};
+  timeline::StepTimes mean = report.attribution.ranks[0];
+  const double all = timeline::mean_of(steps, report::kWarmUpSteps).seconds;
+  for (double& part : mean.by_category) part *= all / mean.seconds;
+  mean.seconds = all;
+  return mean;
+}
+
+void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlags& flags) {
   const Settings& settings = invocation.settings;
   comm::Transport& transport = context.world.transport();
   const bool first = transport.rank() == 0;
@@ -74,16 +131,18 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
   comm::Communicator communicator(transport,
                                   comm::communicator_options(settings, transport.size()));
   phases.end("making of the model");
-  const auto [plan, predicted] =
-      job::choose_plan(settings, {.model = model,
-                                  .communicator = communicator,
-                                  .compute = run::compute_options(settings),
-                                  .threads = context.threads,
-                                  .quiet = invocation.quiet});
+  const auto [plan, predicted] = job::choose_plan(
+      flags.run ? job::planning_settings(settings, *flags.run, transport.size()) : settings,
+      {.model = model,
+       .communicator = communicator,
+       .compute = run::compute_options(settings),
+       .threads = context.threads,
+       .quiet = invocation.quiet});
 
   phases.end("planning");
   context.run_directory =
-      job::make_run_directory(settings, networks::model_name(settings), transport);
+      flags.run ? *flags.run
+                : job::make_run_directory(settings, networks::model_name(settings), transport);
   if (first) {
     cluster::tell_supervisor_run_directory(context.run_directory);
     write_file_atomically(context.run_directory / "config.toml", settings.to_toml());
@@ -100,19 +159,14 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
 
   log.info("{}", communicator.topology());
   phases.open(settings, context.run_directory, transport);
-  std::unique_ptr<run::Observer> observer = std::make_unique<NoOutput>();
-  TrainOutput* output = nullptr;
-  if (first) {
-    auto writing = std::make_unique<TrainOutput>(context.run_directory, !invocation.quiet);
-    output = writing.get();
-    observer = std::move(writing);
-  }
   const run::TrainJob job{.model = model,
                           .train_data = *data.train,
                           .held_out = data.held_out.get(),
                           .communicator = communicator,
                           .plan = plan,
                           .timeline = phases.file()};
+  std::unique_ptr<run::Observer> observer = std::make_unique<NoOutput>();
+  TrainOutput* output = nullptr;
   TrainSummary summary{.model = networks::model_name(settings),
                        .plan = plan,
                        .predicted = predicted,
@@ -126,12 +180,31 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
     // The cores of a host are divided over its ranks, for loading too.
     if (settings.is_auto("data.threads")) options.loader.threads = context.threads;
     job::Session session(job, options);
+    const job::CheckpointOptions saving =
+        checkpoint_options(settings, context.run_directory, first);
+    if (flags.run) go_on(session, settings, *flags.run, saving);
+    // Behind it: what is taken back of metrics is not written to yet.
+    if (first) {
+      auto writing = std::make_unique<TrainOutput>(context.run_directory, !invocation.quiet);
+      output = writing.get();
+      observer = std::move(writing);
+    }
     phases.end("setting up of the ranks");
-    job::train(session, *observer);
+    job::Checkpoints checkpoints(session, saving);
+    const StopSignals signals;
+    const job::Faults faults(settings, transport.rank(), job::Faults::earlier_starts());
+    summary.finished = job::train(session, *observer, checkpoints, [&] {
+      faults.before_step(session.next_step());
+      if (faults.nan_before(session.next_step())) session.spoil();
+      return signals.arrived() != 0;
+    });
     phases.skip();
     summary.result = session.result();
-    if (settings.boolean("train.save"))
-      session.save_weights(context.run_directory / "model.safetensors");
+    summary.result.steps = session.next_step();
+    if (summary.finished && settings.boolean("train.save")) {
+      summary.weights = context.run_directory / "model.safetensors";
+      session.save_weights(summary.weights);
+    }
     session.close();
     phases.end("saving of the weights");
   } catch (const Error& error) {
@@ -145,23 +218,69 @@ void train_as_rank(Invocation& invocation, RankContext& context) {
                 .timeout_seconds = settings.seconds("comm.timeout")});
   if (!first) return;
   output->finish();
+  std::optional<report::RunReport> report;
+  if (phases.file()) {
+    report = report::read_run(context.run_directory);
+    summary.mean_step = mean_step_by_cause(*report, summary.result.step_times);
+    summary.verdict = report->verdict.sentence;
+    summary.report = context.run_directory / "report.html";
+  }
   const std::string json = summary_as_json(summary);
   write_file_atomically(context.run_directory / "summary.json", json + "\n");
+  if (report) {
+    report->set_summary(nlohmann::json::parse(json));
+    write_file_atomically(summary.report, report::page_of(std::span(&*report, 1)));
+  }
   fmt::print("{}\n", invocation.json ? json : summary_for_people(summary));
 }
 
 }  // namespace
 
 Command make_train_command() {
+  const auto flags = std::make_shared<TrainFlags>();
   return {.name = "train",
           .summary = "train a network on this machine or, under mpirun or srun, on many",
           .sections = {"model", "data", "train", "optim", "compute", "comm", "plan"},
-          .run = [](Invocation& invocation) {
-            // Mistakes are found before any rank is started, and told once.
-            job::expected_plan(invocation.settings, expected_ranks(invocation));
-            run::train_options(invocation.settings);
-            return run_on_ranks(invocation,
-                                [&](RankContext& context) { train_as_rank(invocation, context); });
+          .add_flags =
+              [flags](Arguments& arguments) {
+                arguments
+                    .option("--resume", flags->resume,
+                            "go on with a run, by default the newest in runs/, from its last "
+                            "checkpoint")
+                    .optional_value()
+                    .value_name("[RUN]");
+                arguments
+                    .option("--restarts", flags->restarts,
+                            "start again this often, from the last checkpoint, when a rank is lost")
+                    .range(0, 1 << 20);
+                arguments.flag("--no-save", flags->no_save, "do not write model.safetensors");
+              },
+          .run =
+              [flags](Invocation& invocation) {
+                Settings& settings = invocation.settings;
+                invocation.restarts = flags->restarts;
+                if (flags->no_save) settings.set("train.save", "false", "--no-save");
+                if (flags->run) {
+                  job::take_over(settings, *flags->run);
+                  if (invocation.ranks == 0 && !has_launcher())
+                    invocation.ranks = job::ranks_of_run(*flags->run);
+                }
+                // Mistakes are found before any rank is started, and told once.
+                const int ranks = expected_ranks(invocation);
+                job::expected_plan(
+                    flags->run ? job::planning_settings(settings, *flags->run, ranks) : settings,
+                    ranks);
+                run::train_options(settings);
+                job::parse_checkpoint_times(settings.text("train.checkpoint_every"));
+                job::Faults(settings, 0, 0);
+                return run_on_ranks(invocation, [&](RankContext& context) {
+                  train_as_rank(invocation, context, *flags);
+                });
+              },
+          .earlier_settings = [flags]() -> std::filesystem::path {
+            if (flags->resume == TrainFlags::kNotGiven) return {};
+            flags->run = job::find_run(flags->resume);
+            return *flags->run / "config.toml";
           }};
 }
 

@@ -24,6 +24,10 @@ std::vector<double> seconds_of_steps(const run::TrainResult& result) {
   return seconds;
 }
 
+timeline::StepTimes mean_step(const TrainSummary& summary) {
+  return summary.mean_step.value_or(timeline::mean_of(summary.result.step_times, kWarmUpSteps));
+}
+
 struct Speed {
   double median, p10, p90, samples_per_second;
 };
@@ -126,7 +130,7 @@ std::string summary_as_json(const TrainSummary& summary) {
   const run::TrainResult& result = summary.result;
   const Speed speed = speed_of(summary);
   nlohmann::json time;
-  const timeline::StepTimes mean = timeline::mean_of(result.step_times, kWarmUpSteps);
+  const timeline::StepTimes mean = mean_step(summary);
   for (int c = 0; c < timeline::kCategories; ++c) {
     const auto category = static_cast<Category>(c);
     time[std::string(name_of(category))] = mean[category];
@@ -164,6 +168,9 @@ std::string summary_as_json(const TrainSummary& summary) {
       {"parameters_checksum", result.checksum},
       {"predicted", predicted},
       {"memory_bytes", memory_as_json(result)},
+      {"weights",
+       summary.weights.empty() ? nlohmann::json() : nlohmann::json(summary.weights.string())},
+      {"finished", summary.finished},
       {"time", time}}
       .dump(2);
 }
@@ -219,19 +226,26 @@ std::string summary_for_people(const TrainSummary& summary) {
   facts.add_row({"plan", plan_in_words(summary.plan)});
   if (summary.predicted) add_predicted(facts, summary, speed.median);
   facts.add_row({"checksum", result.checksum});
+  if (!summary.weights.empty()) facts.add_row({"weights", summary.weights.string()});
 
   report::Table times({{"where a step's time goes"},
                        {"mean", report::Align::right},
                        {"share", report::Align::right}});
-  const timeline::StepTimes mean = timeline::mean_of(result.step_times, kWarmUpSteps);
+  const timeline::StepTimes mean = mean_step(summary);
   for (int c = 0; c < timeline::kCategories; ++c) {
     const auto category = static_cast<Category>(c);
     if (mean[category] <= 0) continue;
     times.add_row({std::string(name_of(category)), format_duration(mean[category]),
                    fmt::format("{:.1f} %", 100 * mean[category] / mean.seconds)});
   }
-  return fmt::format("{}\n{}\n{}\nsee {}\n", facts.text(), times.text(),
-                     memory_table(result).text(), summary.run_directory.string());
+  const std::string directory = summary.run_directory.string();
+  const std::string end =
+      summary.finished ? "see " + (summary.report.empty() ? directory : summary.report.string())
+                       : fmt::format("stopped after step {}; renkei train --resume {} goes on",
+                                     result.steps, directory);
+  return fmt::format("{}\n{}\n{}{}\n{}\n", facts.text(), times.text(),
+                     summary.verdict.empty() ? "" : summary.verdict + "\n\n",
+                     memory_table(result).text(), end);
 }
 
 }  // namespace renkei::cli

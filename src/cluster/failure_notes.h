@@ -40,7 +40,8 @@ class Notes {
 
   const std::filesystem::path& directory() const { return directory_; }
 
-  // The failure that happened first: it explains the others.
+  // The failure that explains the others: the first one, but one of data, memory or numbers rather
+  // than that of a rank which only missed another.
   std::optional<Error> first_failure() const;
   std::optional<RankNote> find_rank(std::optional<int> rank, std::optional<int64_t> pid) const;
   std::filesystem::path run_directory() const;  // empty: no rank has told

@@ -87,17 +87,21 @@ class StderrFilter {
 volatile sig_atomic_t job_pid = 0;
 volatile sig_atomic_t interrupted_by = 0;
 
+// Launchers pass SIGUSR1 on to the ranks; upon SIGTERM they kill them.
 void pass_signal_on(int signal) {
+  const bool polite = interrupted_by == 0 && signal != SIGINT;
   interrupted_by = signal;
-  if (job_pid > 0) ::kill(static_cast<pid_t>(job_pid), signal);
+  if (job_pid > 0) ::kill(static_cast<pid_t>(job_pid), polite ? SIGUSR1 : SIGTERM);
 }
 
-pid_t start(const std::vector<std::string>& command, const std::string& directory, int error_end) {
+pid_t start(const std::vector<std::string>& command,
+            const std::map<std::string, std::string>& environment, int error_end) {
   const bool terminal = ::isatty(STDERR_FILENO);
   const pid_t child = ::fork();
   if (child != 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  ::setenv(kNotesVariable, directory.c_str(), 1);
+  ::setpgid(0, 0);  // the keyboard's signals reach it through its supervisor only
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (terminal) ::setenv("RENKEI_TERMINAL", "1", 1);
   ::dup2(error_end, STDERR_FILENO);
   const int nothing = ::open("/dev/null", O_RDONLY);
@@ -136,21 +140,23 @@ std::optional<LostRank> find_lost_rank(const std::string& words) {
   return std::nullopt;
 }
 
-SupervisedResult supervise(const std::vector<std::string>& command) {
+SupervisedResult supervise(const std::vector<std::string>& command,
+                           const std::map<std::string, std::string>& environment) {
   const Notes notes;
+  std::map<std::string, std::string> variables = environment;
+  variables[kNotesVariable] = notes.directory();
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw Error(ErrorCode::communication,
                 fmt::format("could not make a pipe: {}", std::strerror(errno)));
 
-  const pid_t child = start(command, notes.directory(), ends[1]);
+  const pid_t child = start(command, variables, ends[1]);
   ::close(ends[1]);
   job_pid = child;
   interrupted_by = 0;
   struct sigaction action {};
   action.sa_handler = pass_signal_on;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::sigaction(signal, &action, nullptr);
 
   StderrFilter filter;
   filter.take_all(ends[0]);
@@ -164,6 +170,7 @@ SupervisedResult supervise(const std::vector<std::string>& command) {
     // The shell's convention for a program that a signal has ended.
     const int signal = interrupted_by;
     result.exit_code = 128 + signal;
+    result.interrupted = true;
     result.failure =
         Error(ErrorCode::communication, fmt::format("the job was interrupted (signal {})", signal));
     return result;

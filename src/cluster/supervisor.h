@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,10 +18,13 @@ struct SupervisedResult {
   int exit_code = 0;
   std::optional<Error> failure = {};         // why, when exit_code is not 0
   std::filesystem::path run_directory = {};  // where the job said it runs; may be empty
+  bool interrupted = false;                  // by a signal that was meant for the job
 };
 
-// Returns when all ranks have ended. SIGINT and SIGTERM are passed on to them.
-SupervisedResult supervise(const std::vector<std::string>& command);
+// Returns when all ranks have ended. SIGTERM, SIGHUP and SIGUSR1 reach the ranks as SIGUSR1, upon
+// which they save and end; a second signal, and SIGINT, end them at once.
+SupervisedResult supervise(const std::vector<std::string>& command,
+                           const std::map<std::string, std::string>& environment = {});
 
 struct LostRank {
   std::optional<int> rank;

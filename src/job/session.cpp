@@ -1,9 +1,13 @@
 #include "job/session.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstring>
 
 #include "base/clock.h"
 #include "capture/safetensors.h"
+#include "comm/collectives/gather.h"
 #include "run/make_model.h"
 #include "run/process_memory.h"
 #include "run/step_executor.h"
@@ -84,10 +88,12 @@ run::StepReport Session::step() {
     return run::execute_step(*worker_, position,
                              {.learning_rate = learning_rate,
                               .samples = samples,
-                              .emulated_task_seconds = options_.emulated_task_seconds},
+                              .emulated_task_seconds = options_.emulated_task_seconds,
+                              .votes = std::exchange(mine_, {})},
                              recorder_) /
            static_cast<double>(samples);
   });
+  check_finite(loss, step);
   if (result_.samples == 0) result_.loss_first = loss;
   result_.loss_last = loss;
   result_.samples += samples;
@@ -100,6 +106,34 @@ run::StepReport Session::step() {
           .loss = loss,
           .learning_rate = learning_rate,
           .seconds = recorder_.steps().back().seconds};
+}
+
+// Steps that are left out, by dynamic loss scaling or because it was asked for, are no failure.
+void Session::check_finite(double loss, int64_t step) {
+  if (std::isfinite(loss) || options_.update.loss_scale.dynamic || options_.update.skip_not_finite)
+    return;
+  comm::Transport& transport = job_.communicator.transport();
+  std::string where;
+  const run::Model& model = job_.model;
+  for (size_t i = 0; i < model.training.state.size() && where.empty(); ++i) {
+    const torch::Tensor& tensor = model.training.state[i];
+    if (!model.is_trained(i) || !tensor.grad().defined()) continue;
+    if (!torch::isfinite(tensor.grad()).all().item<bool>())
+      where = model.training.program.state[i].name;
+  }
+  const auto of_ranks = comm::gather_texts(transport, where, call("search for what is not finite"));
+  Error error(ErrorCode::check, fmt::format("the loss of step {} is {}", step, loss),
+              "use a smaller learning rate, clip with optim.clip, look at the data, or leave such "
+              "steps out with train.not_finite=skip");
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    if (of_ranks[rank].empty() || error.rank) continue;
+    error.rank = static_cast<int>(rank);
+    error.host = transport.host(static_cast<int>(rank));
+    error.message += fmt::format("; the first gradient that is not finite is that of '{}' on {}",
+                                 of_ranks[rank], comm::name_of_rank(transport, *error.rank));
+  }
+  error.step = step;
+  throw error;
 }
 
 bool Session::at_end_of_epoch() const {
@@ -122,6 +156,57 @@ Session::Snapshot Session::save() {
 void Session::restore(const Snapshot& snapshot) {
   worker_->restore(snapshot.rank, call("restoring"));
   next_step_ = snapshot.next_step;
+}
+
+checkpoint::Progress Session::progress() const {
+  const int64_t per_epoch = steps_per_epoch();
+  checkpoint::Progress progress{
+      .step = next_step_,
+      .steps = steps_,
+      .epoch = next_step_ / per_epoch,
+      .sample_in_epoch = sampler_.batch(next_step_ % per_epoch).begin,
+      .batch = job_.plan.batch.global,
+      .samples = job_.train_data.count(),
+      .seed = options_.seed,
+      .optimizer = std::string(optim::name_of(options_.update.optimizer.kind)),
+      .loss_scale = worker_->loss_scale().scale(),
+      .good_steps = worker_->loss_scale().good_steps(),
+      .first_loss = result_.loss_first,
+      .last_loss = result_.loss_last};
+  if (result_.evaluation) {
+    progress.metrics["loss"] = result_.evaluation->loss;
+    if (result_.evaluation->accuracy) progress.metrics["accuracy"] = *result_.evaluation->accuracy;
+  }
+  return progress;
+}
+
+void Session::spoil() {
+  for (const torch::Tensor& tensor : job_.model.trained())
+    if (tensor.numel() > 0 && tensor.unsafeGetTensorImpl()->has_storage() && tensor.nbytes() > 0) {
+      tensor.data().flatten()[0].fill_(std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
+}
+
+void Session::restore(checkpoint::Reader& reader) {
+  const checkpoint::Progress then = reader.manifest().progress, now = progress();
+  const auto must_be_same = [&](std::string_view what, const auto& before, const auto& here) {
+    if (before != here)
+      throw Error(ErrorCode::usage,
+                  fmt::format("{} has a checkpoint of a training with {} {}, and this one has {}",
+                              reader.directory().string(), what, before, here),
+                  "go on with the settings that it had, or begin a new run with its weights in "
+                  "model.weights");
+  };
+  must_be_same("a batch of", then.batch, now.batch);
+  must_be_same("samples:", then.samples, now.samples);
+  must_be_same("the seed", then.seed, now.seed);
+  must_be_same("the optimizer", then.optimizer, now.optimizer);
+  worker_->restore(reader, call("loading of a checkpoint"));
+  next_step_ = then.step;
+  result_.loss_first = then.first_loss;
+  result_.loss_last = then.last_loss;
+  result_.samples = next_step_ / steps_per_epoch() * then.samples + then.sample_in_epoch;
 }
 
 run::TrainResult Session::result() {

@@ -58,6 +58,25 @@ class Session {
   Snapshot save();
   void restore(const Snapshot& snapshot);
 
+  // The same for files (checkpoints.h): what this rank writes, memory that the next step changes;
+  // and where the training is. Not collective.
+  std::vector<checkpoint::Run> runs() { return worker_->runs(); }
+  checkpoint::Progress progress() const;
+  // From files, whatever the plan and the number of ranks. A usage Error where the batch, the data
+  // or the optimizer is another.
+  void restore(checkpoint::Reader& reader);
+
+  // What this rank tells the others with the loss of the next step, and what they all told with
+  // that of the last.
+  void vote(const run::Votes& mine) { mine_ = mine; }
+  const run::Votes& votes() const { return worker_->votes(); }
+
+  // Puts a value that is not a number among the parameters of this rank, to see what comes of it.
+  void spoil();
+
+  comm::Communicator& communicator() { return job_.communicator; }
+  const plan::Plan& plan() const { return job_.plan; }
+
   // Of the steps so far.
   run::TrainResult result();
   // Writes a safetensors file that Python's load_state_dict takes, on rank 0, tensor by tensor: no
@@ -70,6 +89,7 @@ class Session {
   void close();
 
  private:
+  void check_finite(double loss, int64_t step);
   comm::Call call(std::string_view operation) const;
 
   run::TrainJob job_;
@@ -77,6 +97,7 @@ class Session {
   data::Sampler sampler_;
   int64_t steps_;
   int64_t next_step_ = 0;
+  run::Votes mine_;
   std::unique_ptr<data::PeerCache> peers_;
   run::MemoryCount memory_;
   std::unique_ptr<run::Worker> worker_;

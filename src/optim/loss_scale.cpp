@@ -14,6 +14,12 @@ LossScale::LossScale(const LossScaleOptions& options) : options_(options), scale
                 "both numbers must be over 0");
 }
 
+void LossScale::go_on_from(double scale, int64_t good_steps) {
+  if (!options_.dynamic) return;
+  scale_ = scale;
+  good_steps_ = good_steps;
+}
+
 bool LossScale::should_update(bool gradients_are_finite) {
   if (!options_.dynamic) return true;
   if (!gradients_are_finite) {

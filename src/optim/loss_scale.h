@@ -19,6 +19,9 @@ class LossScale {
   explicit LossScale(const LossScaleOptions& options);
 
   double scale() const { return scale_; }
+  int64_t good_steps() const { return good_steps_; }  // since the last change
+  // As it was when a training was interrupted. A fixed scale stays what the options say.
+  void go_on_from(double scale, int64_t good_steps);
 
   // Call in each step, on all ranks with the same answer to: are all gradients finite? True:
   // update. False: leave this step out. A fixed scale never leaves out a step.
@@ -27,7 +30,7 @@ class LossScale {
  private:
   LossScaleOptions options_;
   double scale_;
-  int64_t good_steps_ = 0;  // since the last change
+  int64_t good_steps_ = 0;
 };
 
 }  // namespace renkei::optim

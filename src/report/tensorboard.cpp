@@ -192,6 +192,25 @@ void TensorBoardWriter::flush() {
   file_.sync();
 }
 
+void cut_events(const std::filesystem::path& path, int64_t step) {
+  const std::string content = read_file(path);
+  std::string_view rest = content;
+  std::string kept;
+  try {
+    while (true) {
+      const std::string_view before = rest;
+      const auto record = take_record(rest);
+      if (!record) break;
+      const Event event = parse_event(*record);
+      if (event.tag.empty() || event.step < step)
+        kept += before.substr(0, before.size() - rest.size());
+    }
+  } catch (const Malformed&) {
+    // What stands before the damage is kept.
+  }
+  write_file_atomically(path, kept);
+}
+
 std::vector<Event> read_events(const std::filesystem::path& path) {
   const std::string content = read_file(path);
   std::string_view rest = content;

@@ -38,4 +38,7 @@ struct Event {
 // Error with the file and the place in it.
 std::vector<Event> read_events(const std::filesystem::path& path);
 
+// Takes events of steps from `step` on out of a file; a torn last record goes too.
+void cut_events(const std::filesystem::path& path, int64_t step);
+
 }  // namespace renkei::report

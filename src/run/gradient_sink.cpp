@@ -27,6 +27,11 @@ void GradientSink::remove(const torch::Tensor& parameter) {
   places_.erase(parameter.unsafeGetTensorImpl());
 }
 
+void GradientSink::keep(const torch::Tensor& parameter) {
+  if (const auto found = places_.find(parameter.unsafeGetTensorImpl()); found != places_.end())
+    found->second.last_step = step_;
+}
+
 bool GradientSink::wrote_in(const torch::Tensor& parameter, int64_t step) const {
   const auto found = places_.find(parameter.unsafeGetTensorImpl());
   return found != places_.end() && found->second.last_step == step;

@@ -31,6 +31,8 @@ class GradientSink {
   void add(const torch::Tensor& parameter, float* gradient);
   void remove(const torch::Tensor& parameter);
   void begin_step() { ++step_; }
+  // What is there already belongs to the step under way: kernels add to it.
+  void keep(const torch::Tensor& parameter);
   // Whether claim() was called in this step, or in the step before.
   bool written(const torch::Tensor& parameter) const { return wrote_in(parameter, step_); }
   bool written_before(const torch::Tensor& parameter) const {

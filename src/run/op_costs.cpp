@@ -23,7 +23,8 @@ class Gradients {
       parameters_.push_back(tensor);
       memory_.push_back(torch::zeros_like(tensor, torch::TensorOptions().requires_grad(false)));
       parameters_.back().mutable_grad() = memory_.back();
-      sink_.add(tensor, memory_.back().data_ptr<float>());
+      if (tensor.scalar_type() == torch::kFloat32)
+        sink_.add(tensor, memory_.back().data_ptr<float>());
     }
   }
   ~Gradients() {

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "comm/async_reducer.h"
+#include "comm/buffer/chunk_range.h"
 #include "comm/communicator.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
@@ -42,9 +43,11 @@ struct UpdateOptions {
   optim::OptimizerOptions optimizer;
   std::optional<double> clip_norm;
   optim::LossScaleOptions loss_scale;
-  bool vectors_decay = true;  // biases and the like have weight decay too
+  bool vectors_decay = true;     // biases and the like have weight decay too
+  bool reduce_only = false;      // gradients become their mean over the ranks; others update
+  bool skip_not_finite = false;  // a step whose gradients are not all finite is left out
 
-  bool needs_norm() const { return clip_norm || loss_scale.dynamic; }
+  bool needs_norm() const { return clip_norm || loss_scale.dynamic || skip_not_finite; }
 };
 
 enum class Division {
@@ -79,6 +82,8 @@ class ParameterUpdater {
   double exposed_update_seconds() const { return exposed_update_seconds_; }
   // And in which it was waited for: reduction and update.
   double exposed_seconds() const { return exposed_seconds_; }
+  // Of each parameter, in the order of the flat ones: whether backward gave it a gradient.
+  const std::vector<int64_t>& reached() const { return reached_; }
   // When each bucket of the step was reduced and, unless that was put off, updated.
   struct BucketTimes {
     double begin, end;
@@ -87,8 +92,18 @@ class ParameterUpdater {
   std::vector<BucketTimes> bucket_times() const;
   size_t state_bytes() const;  // of the optimizer, on this rank
   // The state itself: for each bucket, one after the other, each of its arrays.
-  std::vector<std::vector<float>> state() const;
-  void set_state(const std::vector<std::vector<float>>& state);
+  std::vector<torch::Tensor> state() const;
+  void set_state(const std::vector<torch::Tensor>& state);
+  // The same by parameter: of the array `state`, the elements from `begin` on of a slot's. Those
+  // that this rank holds, or those that it writes where every element is to be written once.
+  struct StateRun {
+    size_t slot = 0;
+    int state = 0;
+    int64_t begin = 0;
+    std::span<std::byte> bytes = {};
+  };
+  enum class Runs { held, written };
+  std::vector<StateRun> state_runs(Runs which);
   int buckets() const { return static_cast<int>(buckets_.size()); }
 
  private:
@@ -101,9 +116,13 @@ class ParameterUpdater {
 
   void add_bucket(size_t first_slot, size_t parameters, size_t begin, size_t end);
   void gradient_is_complete(int bucket);
+  void note_reached(size_t slot, const torch::autograd::variable_list& gradients);
   void reduce(Bucket& bucket);
   void update(Bucket& bucket);
   void sum_over_parts(comm::Buffer buffer);
+  template <class Action>
+  void for_states(const Action& action) const;
+  comm::Range written_of(size_t count) const;
   comm::Call call(std::string_view operation) const;
 
   FlatParameters& parameters_;
@@ -120,6 +139,7 @@ class ParameterUpdater {
   int64_t step_ = -1;
   optim::Step update_;
   bool started_ = false;
+  std::vector<int64_t> reached_;
   std::atomic<bool> backward_is_over_ = false;
   double exposed_update_seconds_ = 0, exposed_seconds_ = 0;
   std::unique_ptr<comm::AsyncReducer> reducer_;

@@ -35,8 +35,31 @@ void declare_settings(Settings& settings) {
   settings.declare(
       {.name = "train.save",
        .kind = SettingKind::boolean,
-       .default_value = "false",
+       .default_value = "true",
        .help = "write the weights to model.safetensors in the run directory at the end"});
+  settings.declare({.name = "train.checkpoint_every",
+                    .kind = SettingKind::text,
+                    .default_value = "30min",
+                    .help = "when to save what the run can go on from: 30min, 500steps, epoch or "
+                            "off",
+                    .flag = "--checkpoint-every"});
+  settings.declare({.name = "train.keep_checkpoints",
+                    .kind = SettingKind::integer,
+                    .default_value = "2",
+                    .help = "checkpoints that stay; older ones are removed",
+                    .low = 1,
+                    .high = 1e6});
+  settings.declare({.name = "train.keep_best",
+                    .kind = SettingKind::choice,
+                    .default_value = "none",
+                    .help = "keep the best checkpoint too, by this result of the evaluation",
+                    .choices = {"none", "loss", "accuracy"}});
+  settings.declare({.name = "train.not_finite",
+                    .kind = SettingKind::choice,
+                    .default_value = "stop",
+                    .help = "when a loss or a gradient is not finite: stop, or skip the update of "
+                            "that step",
+                    .choices = {"stop", "skip"}});
   settings.declare({.name = "train.epochs",
                     .kind = SettingKind::integer,
                     .default_value = "1",

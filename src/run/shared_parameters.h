@@ -27,9 +27,10 @@ struct Held {
 class SharedParameters {
  public:
   struct Options {
-    std::vector<int> ranks;  // of the world, ascending; this one among them
-    int channel = 0;         // of messages, apart from those of others
-    bool divide = false;     // the optimizer's state, among all ranks
+    std::vector<int> ranks;   // of the world, ascending; this one among them
+    int channel = 0;          // of messages, apart from those of others
+    bool divide = false;      // the optimizer's state, among all ranks
+    bool own_values = false;  // each rank has its own, though others of its host have the same
     UpdateOptions update;
   };
   // All its ranks together. They take the values of the first. No parameters: only the
@@ -44,6 +45,11 @@ class SharedParameters {
   FlatParameters* flat() { return flat_.get(); }
   ParameterUpdater* updater() { return updater_.get(); }  // null: there is nothing to update
   Held held() const;
+
+  // Elements of the flat buffer: those that this rank fills where all have to be filled (ranks that
+  // have the values in common divide them), and those that it writes where each is written once.
+  comm::Range filled() const;
+  comm::Range written() const;
 
  private:
   std::unique_ptr<comm::SubTransport> transport_;

@@ -86,7 +86,7 @@ void record_buckets(Worker& worker, int64_t step, timeline::Recorder& recorder) 
 double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
                     timeline::Recorder& recorder) {
   recorder.begin_step(now_seconds(), position.step, options.samples);
-  worker.begin_step(position, options.learning_rate);
+  worker.begin_step(position, options.learning_rate, options.votes);
   for (const Task& task : worker.tasks()) {
     timeline::Event event{.name = name_of(task.kind),
                           .category = category_of(task.kind),

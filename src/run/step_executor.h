@@ -12,8 +12,9 @@ namespace renkei::run {
 // One step. Returns the sum of the losses of the batch.
 struct StepOptions {
   double learning_rate = 0;
-  int64_t samples = 0;  // of all ranks
+  int64_t samples = 0;               // of all ranks
   double emulated_task_seconds = 0;  // as in TrainOptions
+  Votes votes = {};                  // of this rank
 };
 double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
                     timeline::Recorder& recorder);

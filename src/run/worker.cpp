@@ -35,13 +35,14 @@ std::vector<ParameterUpdater*> Worker::updaters() {
   return list;
 }
 
-void Worker::begin_step(const StepPosition& position, double learning_rate) {
+void Worker::begin_step(const StepPosition& position, double learning_rate, const Votes& mine) {
   phase_ = training_.get();
   position_ = position;
   learning_rate_ = learning_rate;
   const Lanes& lanes = training_->lanes;
   global_samples_ = lanes.sampler().batch(position.step_in_epoch).size();
   loss_sum_ = 0;
+  votes_ = mine;
   context_.sink.begin_step();
   for (const auto& [set, shared] : parameters_)
     if (shared->flat()) shared->flat()->begin_step();
@@ -159,7 +160,8 @@ void Worker::take_norm() {
   job_.communicator.allreduce(comm::Buffer(optim::as_integers(squares)), comm::Reduction::sum,
                               call("norm of the gradients"));
   std::optional<double> factor = 1.0;
-  if (!loss_scale_.should_update(squares.finite()))
+  if (!loss_scale_.should_update(squares.finite()) ||
+      (options_.update.skip_not_finite && !squares.finite()))
     factor.reset();
   else if (options_.update.clip_norm)
     factor = optim::clip_factor(squares.norm(), *options_.update.clip_norm);
@@ -168,8 +170,11 @@ void Worker::take_norm() {
 
 void Worker::sum_loss() {
   links_.outbox().wait(call("transfers between stages"));
-  job_.communicator.allreduce(comm::Buffer(std::span(&loss_sum_, 1)), comm::Reduction::sum,
+  std::array<double, 4> sums{loss_sum_, votes_.stop, votes_.save, votes_.written};
+  job_.communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum,
                               call("allreduce of the loss"));
+  loss_sum_ = sums[0];
+  votes_ = {.stop = sums[1], .save = sums[2], .written = sums[3]};
 }
 
 // --- between stages ---

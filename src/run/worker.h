@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/reader.h"
+#include "checkpoint/shard.h"
 #include "optim/loss_scale.h"
 #include "plan/parameter_sets.h"
 #include "run/result.h"
@@ -38,6 +40,14 @@ struct StepPosition {
   int64_t step;                  // counts on over all epochs
 };
 
+// What ranks tell each other with the loss of a step: each says what it wants, all learn how many
+// want it.
+struct Votes {
+  double stop = 0;     // after this step
+  double save = 0;     // a checkpoint is due
+  double written = 0;  // this rank's part of the last one is on the disk
+};
+
 class Worker {
  public:
   // All ranks together; stages begin with the parameters of their first rank. What other stages
@@ -46,9 +56,10 @@ class Worker {
 
   // A step: begin_step(), then each of tasks() in order.
   const schedule::TaskList& tasks() const { return training_->tasks; }
-  void begin_step(const StepPosition& position, double learning_rate);
+  void begin_step(const StepPosition& position, double learning_rate, const Votes& mine = {});
   void execute(const schedule::Task& task);
   double loss() const { return loss_sum_; }  // after the last task: of the batch, over all ranks
+  const Votes& votes() const { return votes_; }  // likewise
 
   std::vector<ParameterUpdater*> updaters();
   // Of the send or receive that was executed last.
@@ -73,11 +84,18 @@ class Worker {
   // What this rank needs to go on from here, in memory: under the same plan, on as many ranks.
   struct Snapshot {
     std::map<int, torch::Tensor> state;  // by place; parameters and buffers that it holds
-    std::map<int, std::vector<std::vector<float>>> optimizer;  // by set: of each bucket and state
+    std::map<int, std::vector<torch::Tensor>> optimizer;  // by set: of each bucket and state
     optim::LossScale loss_scale;
   };
   Snapshot snapshot();
   void restore(const Snapshot& snapshot, const comm::Call& call);  // all ranks together
+
+  // The same for files, whatever the plan (worker_state.cpp): what this rank writes of parameters,
+  // buffers and optimizer state, such that all ranks together write each element once. Memory that
+  // the next step changes.
+  std::vector<checkpoint::Run> runs();
+  void restore(checkpoint::Reader& reader, const comm::Call& call);  // all ranks together
+  const optim::LossScale& loss_scale() const { return loss_scale_; }
 
  private:
   // The network in stages, in training or in evaluation.
@@ -107,6 +125,7 @@ class Worker {
   void backward(const schedule::Task& task);
   void backward_weight(const schedule::Task& task);
   void begin_reduce(const schedule::Task& task);
+  void restore_place(size_t place, checkpoint::Reader& reader);
   void take_norm();
   void sum_loss();
 
@@ -141,6 +160,7 @@ class Worker {
   double learning_rate_ = 0;
   int64_t global_samples_ = 0;
   double loss_sum_ = 0;
+  Votes votes_;
   std::array<double, 2> evaluated_{};  // sums of "loss" and "correct"
   std::optional<StageLinks::Incoming> expected_;
 };

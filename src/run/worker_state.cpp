@@ -1,0 +1,145 @@
+// What a rank has of the training's state, as a checkpoint names it. Which rank has what follows
+// from the plan; the names and the order of elements do not, so that any plan can read what another
+// has written.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "run/worker.h"
+
+namespace renkei::run {
+namespace {
+
+using checkpoint::Reader;
+using checkpoint::Run;
+
+std::string optimizer_name(int state, const std::string& parameter) {
+  return fmt::format("optimizer/{}/{}", state, parameter);
+}
+
+// Running statistics differ from replica to replica; what the first one has goes by its own name.
+std::string copy_name(size_t copy, const std::string& buffer) {
+  return copy == 0 ? buffer : fmt::format("copy/{}/{}", copy, buffer);
+}
+
+Run named_run(const program::Program& program, size_t place) {
+  const program::State& state = program.state[place];
+  const program::Value& value = program.value(state.value);
+  return {.name = state.name, .dtype = value.dtype, .sizes = program::sizes_of(value, {})};
+}
+
+std::span<std::byte> memory_of(const torch::Tensor& tensor, const std::string& name) {
+  if (!tensor.is_contiguous())
+    throw Error(ErrorCode::bug, fmt::format("'{}' does not lie in one piece", name));
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+// Calls use(slot, first element of it, values) for the parts of parameters in a range.
+template <typename Use>
+void for_values(FlatParameters& flat, comm::Range range, const Use& use) {
+  for (size_t s = 0; s < flat.slots().size(); ++s) {
+    const auto first = static_cast<size_t>(flat.slots()[s].offset);
+    const auto end = first + static_cast<size_t>(flat.slots()[s].count);
+    const size_t from = std::max(first, range.begin), to = std::min(end, range.end);
+    if (from < to)
+      use(s, static_cast<int64_t>(from - first), flat.value_buffer().part(from, to - from).span());
+  }
+}
+
+bool differs_between_replicas(const program::State& state, const torch::Tensor& tensor) {
+  return state.kind == program::StateKind::buffer && tensor.is_floating_point();
+}
+
+}  // namespace
+
+std::vector<Run> Worker::runs() {
+  const program::Program& program = job_.model.training.program;
+  std::vector<Run> runs;
+  const auto add = [&](Run run, int64_t begin, std::span<const std::byte> bytes) {
+    run.begin = begin;
+    run.bytes = bytes;
+    runs.push_back(std::move(run));
+  };
+  for (const auto& [set, shared] : parameters_) {
+    if (!shared->flat()) continue;
+    const std::vector<int>& places = sets_[static_cast<size_t>(set)].parameters;
+    for_values(*shared->flat(), shared->written(),
+               [&](size_t slot, int64_t begin, std::span<std::byte> bytes) {
+                 add(named_run(program, static_cast<size_t>(places[slot])), begin, bytes);
+               });
+    for (const auto& state : shared->updater()->state_runs(ParameterUpdater::Runs::written)) {
+      Run run = named_run(program, static_cast<size_t>(places[state.slot]));
+      run.name = optimizer_name(state.state, run.name);
+      add(std::move(run), state.begin, state.bytes);
+    }
+  }
+  for (size_t i = 0; i < holders_.size(); ++i) {
+    const program::State& state = program.state[i];
+    const auto holder = std::ranges::find(holders_[i], world_.rank());
+    if (holder == holders_[i].end() || job_.model.is_trained(i) ||
+        state.kind == program::StateKind::constant)
+      continue;
+    const torch::Tensor& tensor = job_.model.training.state[i];
+    const auto copy = static_cast<size_t>(holder - holders_[i].begin());
+    if (copy > 0 && !differs_between_replicas(state, tensor)) continue;
+    Run run = named_run(program, i);
+    run.name = copy_name(copy, run.name);
+    add(std::move(run), 0, memory_of(tensor, state.name));
+  }
+  return runs;
+}
+
+void Worker::restore(Reader& reader, const comm::Call& call) {
+  const program::Program& program = job_.model.training.program;
+  const auto read = [&](const Run& of, const std::string& name, int64_t begin,
+                        std::span<std::byte> into) {
+    reader.read(name, {of.dtype, of.sizes}, begin, into);
+  };
+  for (const auto& [set, shared] : parameters_) {
+    if (!shared->flat()) continue;
+    const std::vector<int>& places = sets_[static_cast<size_t>(set)].parameters;
+    for_values(*shared->flat(), shared->filled(),
+               [&](size_t slot, int64_t begin, std::span<std::byte> bytes) {
+                 const Run run = named_run(program, static_cast<size_t>(places[slot]));
+                 read(run, run.name, begin, bytes);
+               });
+    for (const auto& state : shared->updater()->state_runs(ParameterUpdater::Runs::held)) {
+      const Run run = named_run(program, static_cast<size_t>(places[state.slot]));
+      read(run, optimizer_name(state.state, run.name), state.begin, state.bytes);
+    }
+  }
+  for (size_t i = 0; i < holders_.size(); ++i)
+    if (std::ranges::binary_search(holders_[i], world_.rank()) && !job_.model.is_trained(i) &&
+        program.state[i].kind != program::StateKind::constant)
+      restore_place(i, reader);
+  const checkpoint::Progress& progress = reader.manifest().progress;
+  loss_scale_.go_on_from(progress.loss_scale, progress.good_steps);
+  job_.communicator.barrier(call);
+}
+
+// With as many replicas as before, each has its own again; with others, all have the mean.
+void Worker::restore_place(size_t place, Reader& reader) {
+  const torch::Tensor& tensor = job_.model.training.state[place];
+  const program::State& state = job_.model.training.program.state[place];
+  const Run run = named_run(job_.model.training.program, place);
+  const auto read = [&](size_t copy, const torch::Tensor& into) {
+    reader.read(copy_name(copy, run.name), {run.dtype, run.sizes}, 0, memory_of(into, run.name));
+  };
+  const torch::NoGradGuard no_grad;
+  size_t copies = 1;
+  while (reader.has(copy_name(copies, run.name))) ++copies;
+  const std::vector<int>& holders = holders_[place];
+  if (!differs_between_replicas(state, tensor)) return read(0, tensor.data());
+  if (copies == holders.size())
+    return read(static_cast<size_t>(std::ranges::find(holders, world_.rank()) - holders.begin()),
+                tensor.data());
+  torch::Tensor sum = torch::zeros_like(tensor), one = torch::empty_like(tensor);
+  for (size_t copy = 0; copy < copies; ++copy) {
+    read(copy, one);
+    sum += one;
+  }
+  tensor.data().copy_(sum / static_cast<double>(copies));
+}
+
+}  // namespace renkei::run

@@ -1,0 +1,72 @@
+"""renkei.parallelize: data parallel training is what one process would do."""
+
+import difflib
+import pathlib
+
+import pytest
+import torch
+
+import jobs
+import renkei
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_models_of_many_kinds_are_trained_as_one_process_would(ranks: int) -> None:
+    assert jobs.succeeds(ranks, "data_parallel.py").count("equal") == ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_the_tutorial_equals_plain_pytorch_on_the_joined_batches(ranks: int) -> None:
+    jobs.succeeds(ranks, "tutorial.py", 16, 64, 10)
+
+
+def test_the_tutorial_counts_its_parameters_once() -> None:
+    assert jobs.succeeds(2, EXAMPLES / "tutorial.py", 64, 512, 10) == "#Parameters=2626560\n"
+
+
+def test_the_tutorial_differs_from_plain_pytorch_by_two_lines() -> None:
+    plain, ours = ((EXAMPLES / name).read_text().splitlines() for name in ("tutorial_plain.py", "tutorial.py"))
+    changed = [line for line in difflib.ndiff(plain, ours) if line[0] in "+-" and line[1:].strip()]
+    assert changed == ["+ import renkei", "+ model = renkei.parallelize(model, opt)"]
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("shape", "rank 1 has another model than rank 0: 0.weight [4, 7]"),
+        ("extra", "rank 1 has another model than rank 0: 1.weight [1, 6] float32 in the place of nothing"),
+        ("frozen", "(no gradient)"),
+    ],
+)
+def test_different_models_on_two_ranks_are_named(way: str, words: str) -> None:
+    done = jobs.run(2, "different_models.py", way, timeout=120)
+    assert done.returncode == 2 and words in done.stderr, done.stderr
+
+
+def test_what_can_not_be_trained_gets_a_sentence() -> None:
+    model = torch.nn.Linear(2, 2)
+    for wrong, words in (
+        (lambda: renkei.parallelize(torch.nn.Linear(2, 2, device="meta")), "weight is on meta"),
+        (lambda: renkei.parallelize(torch.nn.LazyLinear(2)), "no shape yet"),
+        (lambda: renkei.parallelize(model, torch.optim.SGD(torch.nn.Linear(1, 1).parameters())), "none of the model"),
+        (lambda: renkei.parallelize(model, plan="tensor"), "not in stages"),
+        (lambda: renkei.parallelize(renkei.parallelize(model)), "parallel already"),
+        (lambda: renkei.parallelize(torch.nn.Linear(2, 2)).double(), "can't change any more"),
+    ):
+        with pytest.raises(renkei.RenkeiError, match=words) as caught:
+            wrong()
+        assert caught.value.hint
+
+
+def test_the_wrapper_is_the_model_to_those_who_look() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    parallel = renkei.parallelize(model)
+    assert list(parallel.state_dict()) == list(model.state_dict())
+    assert [n for n, _ in parallel.named_parameters()] == [n for n, _ in model.named_parameters()]
+    assert len(parallel) == 2 and parallel[0] is model[0] and parallel.module is model
+    assert not parallel.eval().training and not model[1].training
+    outer = torch.nn.Sequential(parallel)
+    assert list(outer.state_dict()) == [f"0.{name}" for name in model.state_dict()]
+    assert len(list(outer.parameters())) == 4

@@ -1,0 +1,34 @@
+"""The tutorial's training against plain PyTorch on the ranks' batches joined; prints what differs."""
+
+import sys
+
+import torch
+from torch import nn, optim
+
+import renkei
+
+batch_size, hidden, layers = map(int, sys.argv[1:4])
+rank, size = renkei.rank(), renkei.size()
+
+
+def train(model, batches, wrap):
+    optimizer = optim.SGD(model.parameters(), lr=0.01)
+    model = wrap(model, optimizer)
+    for x, target in batches:
+        optimizer.zero_grad()
+        model(x).backward(target)
+        optimizer.step()
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(*(layer for _ in range(layers) for layer in (nn.Linear(hidden, hidden), nn.ReLU())))
+
+
+generator = torch.Generator().manual_seed(1)
+steps = [torch.randn(2, size, batch_size, hidden, generator=generator) for _ in range(10)]
+ours = train(net(), [(x[rank], t[rank]) for x, t in steps], renkei.parallelize)
+plain = train(net(), [(x.flatten(0, 1), t.flatten(0, 1) / size) for x, t in steps], lambda model, _: model)
+worst = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(ours, plain))
+assert worst <= 1e-6, worst
