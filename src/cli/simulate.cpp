@@ -134,8 +134,8 @@ void write_run_directory(const Invocation& invocation, const SimulationReport& r
   if (directory.empty()) return;
   std::filesystem::create_directories(directory);
   write_file_atomically(directory / "config.toml", invocation.settings.to_toml());
-  write_file_atomically(directory / "timeline.json",
-                        sim::predicted_trace(report.rows.back().step.evaluation));
+  const sim::ScalingRow& last = report.rows.back();
+  sim::write_predicted_timeline(last.step.evaluation, last.batch, directory);
   write_file_atomically(directory / "result.json", simulation_for_programs(report).dump(2) + "\n");
 }
 

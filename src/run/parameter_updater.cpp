@@ -183,9 +183,9 @@ void ParameterUpdater::reduce(Bucket& bucket) {
   } else {
     const comm::Call named = call("allreduce of the gradients");
     if (parts_ == 1)
-      communicator_.allreduce(
-          bucket.gradients,
-          options_.reduce_only ? comm::Reduction::mean : comm::Reduction::sum, named);
+      communicator_.allreduce(bucket.gradients,
+                              options_.reduce_only ? comm::Reduction::mean : comm::Reduction::sum,
+                              named);
     else if (division_ == Division::host)
       communicator_.allreduce_chunk(bucket.gradients, comm::Reduction::sum, named);
     else

@@ -43,10 +43,11 @@ struct UpdateOptions {
   optim::OptimizerOptions optimizer;
   std::optional<double> clip_norm;
   optim::LossScaleOptions loss_scale;
-  bool vectors_decay = true;  // biases and the like have weight decay too
-  bool reduce_only = false;   // gradients become their mean over the ranks; others update
+  bool vectors_decay = true;     // biases and the like have weight decay too
+  bool reduce_only = false;      // gradients become their mean over the ranks; others update
+  bool skip_not_finite = false;  // a step whose gradients are not all finite is left out
 
-  bool needs_norm() const { return clip_norm || loss_scale.dynamic; }
+  bool needs_norm() const { return clip_norm || loss_scale.dynamic || skip_not_finite; }
 };
 
 enum class Division {

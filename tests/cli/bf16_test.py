@@ -43,7 +43,7 @@ class MixedPrecision(training.TrainingCase):
 
         settings = {"train.lr": LEARNING_RATE, "compute.emulate_bf16": "true",
                     "model.input_shape": ",".join(map(pt2_test.text_of, specs))}  # fmt: skip
-        ours = self.train_here(settings, "--model", "net.pt2", "--plan", "data", "--precision", "bf16", batch=BATCH)  # fmt: skip
+        ours = self.train_here(settings, "--model", "net.pt2", "--plan", "data", "--precision", "bf16", batch=BATCH)
         theirs, exact = train(enabled=True), train(enabled=False)
         for step, (a, b) in enumerate(zip(ours.losses, theirs.losses, strict=True)):
             self.assertLessEqual(abs(a - b), 0.02 * abs(b), f"step {step}: {ours.losses} {theirs.losses}")
