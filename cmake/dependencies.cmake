@@ -101,6 +101,13 @@ include(cmake/python_packages.cmake)
 if(RENKEI_TESTS)
   find_package(GTest REQUIRED)
   renkei_found("GoogleTest" "${GTest_VERSION}")
+  if(RENKEI_SIMGRID)
+    # Debian's package has no file for CMake.
+    find_library(SIMGRID_LIBRARY simgrid REQUIRED)
+    renkei_found("SimGrid" "${SIMGRID_LIBRARY}")
+  else()
+    renkei_found("SimGrid" "left out (RENKEI_SIMGRID=OFF)")
+  endif()
 endif()
 
 if(CCACHE)

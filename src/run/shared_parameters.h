@@ -27,9 +27,9 @@ struct Held {
 class SharedParameters {
  public:
   struct Options {
-    std::vector<int> ranks;  // of the world, ascending; this one among them
-    int channel = 0;         // of messages, apart from those of others
-    bool divide = false;     // the optimizer's state, among all ranks
+    std::vector<int> ranks;   // of the world, ascending; this one among them
+    int channel = 0;          // of messages, apart from those of others
+    bool divide = false;      // the optimizer's state, among all ranks
     bool own_values = false;  // each rank has its own, though others of its host have the same
     UpdateOptions update;
   };
