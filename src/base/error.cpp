@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/secrets.h"
+
 namespace renkei {
 
 std::string_view name_of(ErrorCode code) {
@@ -23,7 +25,7 @@ std::string_view name_of(ErrorCode code) {
 std::string format_for_people(const Error& error) {
   std::string text = fmt::format("error: {}", error.message);
   if (!error.hint.empty()) text += fmt::format("\n  hint: {}", error.hint);
-  return text;
+  return without_secrets(text);
 }
 
 }  // namespace renkei

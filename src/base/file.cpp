@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,7 +53,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
     throw_file_error(doing, path, reason);
   };
   {
-    Descriptor file{::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+    // Never through a link that someone else has put there.
+    ::unlink(aside.c_str());
+    Descriptor file{::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
     if (file.value < 0) throw_file_error("create", aside, errno);
     if (write_all(file.value, content) < content.size() || ::fsync(file.value) != 0)
       clean_up_and_fail("write");
@@ -63,8 +66,16 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 std::string read_file(const std::filesystem::path& path) {
   // Not through std::ifstream, for which a disk that fails half-way looks like a short file.
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // A pipe would have us wait for whoever writes to it.
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.value < 0) throw_file_error("read", path, errno);
+  struct stat status {};
+  if (::fstat(file.value, &status) != 0) throw_file_error("read", path, errno);
+  // A device may never end.
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+    throw Error(ErrorCode::data,
+                fmt::format("{} is a pipe or a device, and not a file", path.string()),
+                "copy what it gives to a file first");
   std::string content;
   std::vector<char> block(256 * 1024);
   while (true) {

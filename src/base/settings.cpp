@@ -149,7 +149,7 @@ void Settings::set(std::string_view name, std::string_view value, std::string_vi
     return;
   }
   const auto number = parse_checked(*found, value, origin);
-  if (number && (*number < found->low || *number > found->high))
+  if (number && !(*number >= found->low && *number <= found->high))  // NaN is in no range
     throw Error(ErrorCode::usage, fmt::format("{}: {} = {} is out of range", origin, name, value),
                 fmt::format("{} must be {}", name, describe_range(*found)));
   // One spelling for each number, so that a file that was written and read back is the same.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/secrets.h"
 #include "base/settings.h"
 
 namespace renkei {
@@ -61,7 +62,7 @@ std::string Settings::to_toml() const {
                       (setting.kind == SettingKind::boolean ||
                        setting.kind == SettingKind::integer || setting.kind == SettingKind::real);
     std::ostringstream quoted;
-    quoted << toml::value<std::string>(value);
+    quoted << toml::value<std::string>(without_secrets(value));
     // A real without a point or an exponent would read back as an integer; both are accepted.
     page += fmt::format("{} = {}  # {}\n", setting.name.substr(dot + 1),
                         bare ? value : quoted.str(), setting.help);

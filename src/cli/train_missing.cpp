@@ -31,6 +31,10 @@ Command make_train_command() {
   return missing("train", "train a network", "can't train");
 }
 
+Command make_evaluate_command() {
+  return missing("evaluate", "the loss of saved weights on a data set", "can't evaluate");
+}
+
 Command make_bench_compute_command() {
   return missing("bench compute", "the time and the rate of each layer of a network",
                  "can't compute networks");

@@ -57,12 +57,19 @@ bool leave_failure_note(const Error& error, int rank, const std::string& host) {
                       {"rank", error.rank.value_or(rank)},
                       {"host", error.host.empty() ? host : error.host}};
   if (error.step) note["step"] = *error.step;
-  write_file_atomically(*notes / fmt::format("failure-{}", rank), note.dump());
+  write_file_atomically(*notes / fmt::format("failure-{}", rank),
+                        note.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return true;
 }
 
 Notes::Notes() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "renkei-XXXXXX").string();
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+  if (error)
+    throw Error(ErrorCode::usage,
+                fmt::format("there is no directory for temporary files: {}", error.message()),
+                "set TMPDIR to a directory that you may write to");
+  std::string pattern = (parent / "renkei-XXXXXX").string();
   if (!::mkdtemp(pattern.data()))
     throw Error(
         ErrorCode::data,

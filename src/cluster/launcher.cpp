@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -57,6 +58,10 @@ void check_launcher(const std::optional<Launcher>& launcher, int mpi_size,
 }
 
 std::vector<std::string> local_launch_command(int ranks, const std::vector<std::string>& program) {
+  // Launchers take what comes behind it for another program to start.
+  if (std::ranges::find(program, ":") != program.end())
+    throw Error(ErrorCode::usage, "':' alone can't be an argument of a command on several ranks",
+                "write ./: for a file of that name");
   std::vector<std::string> command{RENKEI_MPI_LAUNCHER};
   if (std::string(RENKEI_MPI_NAME) == "Open MPI") {
     // Local ranks only: no remote shell, no allocation of a job queue. More ranks than cores are

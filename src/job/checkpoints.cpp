@@ -97,16 +97,16 @@ bool Checkpoints::is_due() const {
 }
 
 void Checkpoints::after_step() {
-  due_ |= is_due();
   const int ranks = session_.communicator().transport().size();
   if (writing_ && session_.votes().written == ranks) complete();
   if (finishing_ && finishing_->done()) wait_for_manifest();
-  // One at a time: a slow disk makes them rarer.
-  if (due_ && !writing_) begin();
+  if (!is_due()) return;
+  // One at a time: who saves more often than the disk can write waits for it.
+  if (writing_) complete();
+  begin();
 }
 
 void Checkpoints::begin() {
-  due_ = false;
   begun_ = now_seconds();
   begun_step_ = session_.next_step();
   wait_for_manifest();
@@ -174,7 +174,6 @@ void Checkpoints::wait_for_manifest() {
 }
 
 bool Checkpoints::save() {
-  due_ = false;
   finish();
   begin();
   int64_t saved = complete();
@@ -191,10 +190,6 @@ bool Checkpoints::save() {
 
 void Checkpoints::finish() {
   if (writing_) complete();
-  if (due_) {
-    begin();
-    complete();
-  }
   wait_for_manifest();
 }
 

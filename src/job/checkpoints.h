@@ -51,7 +51,7 @@ class Checkpoints {
   void after_step();
   // Now, and returns when it is complete; whether it is. All ranks together.
   bool save();
-  // Waits for one that is being written, and writes one that had to wait for it. All ranks
+  // Waits for one that is being written. All ranks
   // together, before the session is closed.
   void finish();
 
@@ -65,7 +65,6 @@ class Checkpoints {
 
   Session& session_;
   CheckpointOptions options_;
-  bool due_ = false;
   double begun_ = 0;  // when the last one was begun, or the training
   int64_t begun_step_ = -1;
   std::shared_ptr<std::byte[]> copy_;  // memory that is used again

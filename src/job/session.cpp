@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "base/clock.h"
 #include "capture/safetensors.h"
+#include "comm/collectives/gather.h"
 #include "run/make_model.h"
 #include "run/process_memory.h"
 #include "run/step_executor.h"
@@ -92,6 +94,7 @@ run::StepReport Session::step() {
                              recorder_) /
            static_cast<double>(samples);
   });
+  check_finite(loss, step);
   if (result_.samples == 0) result_.loss_first = loss;
   result_.loss_last = loss;
   result_.samples += samples;
@@ -104,6 +107,34 @@ run::StepReport Session::step() {
           .loss = loss,
           .learning_rate = learning_rate,
           .seconds = recorder_.steps().back().seconds};
+}
+
+// Steps that are left out, by dynamic loss scaling or because it was asked for, are no failure.
+void Session::check_finite(double loss, int64_t step) {
+  if (std::isfinite(loss) || options_.update.loss_scale.dynamic || options_.update.skip_not_finite)
+    return;
+  comm::Transport& transport = job_.communicator.transport();
+  std::string where;
+  const run::Model& model = job_.model;
+  for (size_t i = 0; i < model.training.state.size() && where.empty(); ++i) {
+    const torch::Tensor& tensor = model.training.state[i];
+    if (!model.is_trained(i) || !tensor.grad().defined()) continue;
+    if (!torch::isfinite(tensor.grad()).all().item<bool>())
+      where = model.training.program.state[i].name;
+  }
+  const auto of_ranks = comm::gather_texts(transport, where, call("search for what is not finite"));
+  Error error(ErrorCode::check, fmt::format("the loss of step {} is {}", step, loss),
+              "use a smaller learning rate, clip with optim.clip, look at the data, or leave such "
+              "steps out with train.not_finite=skip");
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    if (of_ranks[rank].empty() || error.rank) continue;
+    error.rank = static_cast<int>(rank);
+    error.host = transport.host(static_cast<int>(rank));
+    error.message += fmt::format("; the first gradient that is not finite is that of '{}' on {}",
+                                 of_ranks[rank], comm::name_of_rank(transport, *error.rank));
+  }
+  error.step = step;
+  throw error;
 }
 
 bool Session::at_end_of_epoch() const {

@@ -91,6 +91,7 @@ class Session {
   void close();
 
  private:
+  void check_finite(double loss, int64_t step);
   comm::Call call(std::string_view operation) const;
 
   run::TrainJob job_;

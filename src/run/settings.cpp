@@ -54,6 +54,12 @@ void declare_settings(Settings& settings) {
                     .default_value = "none",
                     .help = "keep the best checkpoint too, by this result of the evaluation",
                     .choices = {"none", "loss", "accuracy"}});
+  settings.declare({.name = "train.not_finite",
+                    .kind = SettingKind::choice,
+                    .default_value = "stop",
+                    .help = "when a loss or a gradient is not finite: stop, or skip the update of "
+                            "that step",
+                    .choices = {"stop", "skip"}});
   settings.declare({.name = "train.epochs",
                     .kind = SettingKind::integer,
                     .default_value = "1",

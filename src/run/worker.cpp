@@ -164,7 +164,8 @@ void Worker::take_norm() {
   job_.communicator.allreduce(comm::Buffer(optim::as_integers(squares)), comm::Reduction::sum,
                               call("norm of the gradients"));
   std::optional<double> factor = 1.0;
-  if (!loss_scale_.should_update(squares.finite()))
+  if (!loss_scale_.should_update(squares.finite()) ||
+      (options_.update.skip_not_finite && !squares.finite()))
     factor.reset();
   else if (options_.update.clip_norm)
     factor = optim::clip_factor(squares.norm(), *options_.update.clip_norm);

@@ -1,6 +1,7 @@
 // From the names of arrays to the fields of samples, alike for every file of named arrays.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,6 +45,9 @@ auto open_chosen_arrays(const ArrayNames& names, const std::string& file, Open o
     if (array.shape.empty() || array.shape[0] == 0)
       throw Error(ErrorCode::data, fmt::format("{} has no samples in '{}'", file, name),
                   "the first axis of the array counts the samples");
+    if (std::ranges::find(array.shape, 0) != array.shape.end())
+      throw Error(ErrorCode::data, fmt::format("{} has samples without values in '{}'", file, name),
+                  "none of the axes may be empty");
     return array.shape[0];
   };
   if (!names.input.empty()) {

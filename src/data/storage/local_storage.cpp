@@ -115,6 +115,12 @@ std::vector<StorageEntry> LocalStorage::list(const std::string& directory) const
     std::string name = entry->path().filename().string();
     if (name.starts_with('.')) continue;
     std::error_code ignored;  // a file that vanishes meanwhile is an error when it is opened
+    if (entry->is_fifo(ignored) || entry->is_character_file(ignored) ||
+        entry->is_block_file(ignored) || entry->is_socket(ignored))
+      throw Error(
+          ErrorCode::data,
+          fmt::format("{} is a pipe, a socket or a device, and not a file", entry->path().string()),
+          "take it out of the directory");
     if (entry->is_directory(ignored))
       found.push_back({.name = std::move(name), .directory = true});
     else

@@ -20,7 +20,8 @@ constexpr size_t kBufferBytes = 1 << 20;
 LocalWriter::LocalWriter(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {
   const auto directory = std::filesystem::path(path_).parent_path();
   if (!directory.empty()) make_directories(directory);
-  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  descriptor_ =
+      ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (descriptor_ < 0) throw_file_error("create", partial_, errno);
 }
 
