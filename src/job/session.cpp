@@ -90,6 +90,8 @@ run::StepReport Session::step() {
                              {.learning_rate = learning_rate,
                               .samples = samples,
                               .emulated_task_seconds = options_.emulated_task_seconds,
+                              .emulated_load_seconds = options_.emulated_load_seconds,
+                              .emulated_stage_work = options_.emulated_stage_work,
                               .votes = std::exchange(mine_, {})},
                              recorder_) /
            static_cast<double>(samples);

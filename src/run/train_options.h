@@ -27,6 +27,8 @@ struct TrainOptions {
   double timeout_seconds = 300;
   // Forwards, and each half of a backward, are stretched to this; 0: they take their time.
   double emulated_task_seconds = 0;
+  std::vector<double> emulated_stage_work = {};  // factors of it by stage; empty: 1
+  double emulated_load_seconds = 0;              // the same for a load
 };
 
 TrainOptions train_options(const Settings& settings);
