@@ -35,8 +35,8 @@ run: build
 	@[ -d data/shapes ] || $(RENKEI) data synth data/shapes --images 8000 --test-images 1000
 	$(RENKEI) train --model lenet --data data/shapes -n 2 --batch 64 --epochs 8 \
 	  --set train.lr=0.03 --set train.momentum=0.9
-	@echo "The newest directory in runs/ has the metrics, the TensorBoard files and the settings:"
-	@ls -d runs/* | tail -n 1
+	@echo "Where the time went, as a page for any browser:"
+	@ls -d runs/*/report.html | tail -n 1
 
 test: build
 	@ctest --preset release -j $(JOBS) -LE slow

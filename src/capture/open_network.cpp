@@ -94,9 +94,9 @@ class FileNetwork {
       if (state.kind != program::StateKind::parameter || !state.trainable) continue;
       trained = true;
       const program::DType dtype = read_.program.value(state.value).dtype;
-      if (dtype != program::DType::f32)
-        refuse(fmt::format("the parameter {} is {}, and only f32 can be trained", state.name,
-                           program::name_of(dtype)),
+      if (dtype != program::DType::f32 && dtype != program::DType::f64)
+        refuse(fmt::format("the parameter {} is {}, and only f32 and f64 can be trained",
+                           state.name, program::name_of(dtype)),
                "convert the model in Python: model.float()");
     }
     if (!trained)

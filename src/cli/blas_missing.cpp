@@ -23,6 +23,10 @@ double product_flops_per_second(Precision, int, int, int) {
   throw no_blas("can't multiply matrices");
 }
 
+double sustained_flops_per_second(Precision, int, int, double) {
+  throw no_blas("can't multiply matrices");
+}
+
 bool have_products() {
   return false;
 }

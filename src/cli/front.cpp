@@ -22,10 +22,11 @@ bool needs_torch(const std::vector<std::string>& arguments) {
   const std::string first = word(1), second = word(2);
   if (first == "--version") return false;
   static const std::set<std::string> without{
-      "linpack", "model", "plan", "run", "simulate",
+      "check", "linpack", "model", "plan", "report", "run", "simulate", "study", "tune", "watch",
   };
-  const bool alone = without.contains(first) || (first == "data" && !second.starts_with("-")) ||
-                     (first == "bench" && (second == "collectives" || second == "data"));
+  const bool alone =
+      without.contains(first) || (first == "data" && !second.starts_with("-")) ||
+      (first == "bench" && (second == "collectives" || second == "data" || second == "scaling"));
   return !alone || std::ranges::count(arguments, "--measure") > 0;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/settings.h"
 
+#include "check/acceptance.h"
 #include "cli/ranks.h"
 #include "comm/communicator.h"
 #include "dense/linpack.h"
@@ -28,6 +29,7 @@ Settings declare_all_settings() {
   run::declare_compute_settings(settings);
   comm::declare_settings(settings);
   plan::declare_settings(settings);
+  check::declare_settings(settings);
   dense::declare_linpack_settings(settings);
   job::declare_fault_settings(settings);
   return settings;

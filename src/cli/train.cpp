@@ -21,6 +21,7 @@
 #include "job/run_timeline.h"
 #include "job/session.h"
 #include "networks/settings.h"
+#include "report/page_data.h"
 #include "run/device.h"
 #include "run/loaded_libraries.h"
 #include "run/make_model.h"
@@ -92,6 +93,17 @@ void go_on(job::Session& session, const Settings& settings, const std::filesyste
   checkpoint::remove_after(options.directory, session.next_step());
   std::error_code none;
   std::filesystem::remove(run / "failure.json", none);
+}
+
+// The causes are those of the steps whose slices were kept; the time is that of all.
+std::optional<timeline::StepTimes> mean_step_by_cause(
+    const report::RunReport& report, const std::vector<timeline::StepTimes>& steps) {
+  if (report.attribution.ranks.empty()) return {};
+  timeline::StepTimes mean = report.attribution.ranks[0];
+  const double all = timeline::mean_of(steps, report::kWarmUpSteps).seconds;
+  for (double& part : mean.by_category) part *= all / mean.seconds;
+  mean.seconds = all;
+  return mean;
 }
 
 void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlags& flags) {
@@ -206,8 +218,19 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
                 .timeout_seconds = settings.seconds("comm.timeout")});
   if (!first) return;
   output->finish();
+  std::optional<report::RunReport> report;
+  if (phases.file()) {
+    report = report::read_run(context.run_directory);
+    summary.mean_step = mean_step_by_cause(*report, summary.result.step_times);
+    summary.verdict = report->verdict.sentence;
+    summary.report = context.run_directory / "report.html";
+  }
   const std::string json = summary_as_json(summary);
   write_file_atomically(context.run_directory / "summary.json", json + "\n");
+  if (report) {
+    report->set_summary(nlohmann::json::parse(json));
+    write_file_atomically(summary.report, report::page_of(std::span(&*report, 1)));
+  }
   fmt::print("{}\n", invocation.json ? json : summary_for_people(summary));
 }
 

@@ -24,6 +24,10 @@ std::vector<double> seconds_of_steps(const run::TrainResult& result) {
   return seconds;
 }
 
+timeline::StepTimes mean_step(const TrainSummary& summary) {
+  return summary.mean_step.value_or(timeline::mean_of(summary.result.step_times, kWarmUpSteps));
+}
+
 struct Speed {
   double median, p10, p90, samples_per_second;
 };
@@ -126,7 +130,7 @@ std::string summary_as_json(const TrainSummary& summary) {
   const run::TrainResult& result = summary.result;
   const Speed speed = speed_of(summary);
   nlohmann::json time;
-  const timeline::StepTimes mean = timeline::mean_of(result.step_times, kWarmUpSteps);
+  const timeline::StepTimes mean = mean_step(summary);
   for (int c = 0; c < timeline::kCategories; ++c) {
     const auto category = static_cast<Category>(c);
     time[std::string(name_of(category))] = mean[category];
@@ -227,7 +231,7 @@ std::string summary_for_people(const TrainSummary& summary) {
   report::Table times({{"where a step's time goes"},
                        {"mean", report::Align::right},
                        {"share", report::Align::right}});
-  const timeline::StepTimes mean = timeline::mean_of(result.step_times, kWarmUpSteps);
+  const timeline::StepTimes mean = mean_step(summary);
   for (int c = 0; c < timeline::kCategories; ++c) {
     const auto category = static_cast<Category>(c);
     if (mean[category] <= 0) continue;
@@ -236,11 +240,12 @@ std::string summary_for_people(const TrainSummary& summary) {
   }
   const std::string directory = summary.run_directory.string();
   const std::string end =
-      summary.finished ? "see " + directory
+      summary.finished ? "see " + (summary.report.empty() ? directory : summary.report.string())
                        : fmt::format("stopped after step {}; renkei train --resume {} goes on",
                                      result.steps, directory);
-  return fmt::format("{}\n{}\n{}\n{}\n", facts.text(), times.text(), memory_table(result).text(),
-                     end);
+  return fmt::format("{}\n{}\n{}{}\n{}\n", facts.text(), times.text(),
+                     summary.verdict.empty() ? "" : summary.verdict + "\n\n",
+                     memory_table(result).text(), end);
 }
 
 }  // namespace renkei::cli

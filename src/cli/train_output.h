@@ -44,6 +44,10 @@ struct TrainSummary {
   int ranks = 1, hosts = 1, threads_per_rank = 1;
   std::filesystem::path run_directory;
   run::TrainResult result;
+  // By cause, of rank 0; without a timeline only what a rank alone can tell.
+  std::optional<timeline::StepTimes> mean_step = {};
+  std::string verdict = {};
+  std::filesystem::path report = {};   // the page, if there is one
   std::filesystem::path weights = {};  // where they are; empty: not saved
   bool finished = true;                // false: it was asked to stop, and can go on
 };

@@ -92,6 +92,9 @@ comm::CostModel cost_model(const Description& description, std::span<const Place
 // of range, a device kind that is not there.
 Description parse_description(std::string_view toml, const std::string& source);
 
+// As a file that parse_description() reads.
+std::string format_description(const Description& description);
+
 // A file, or one of the machines that come with Renkei. A usage Error lists these.
 Description load_description(const std::string& name_or_file);
 std::vector<std::string> shipped_machines();

@@ -1,6 +1,7 @@
 #include "dense/product.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "base/clock.h"
@@ -33,6 +34,19 @@ double best_flops_per_second(int order, int runs) {
   return 2.0 * order * order * order / best_seconds;
 }
 
+template <typename Value>
+double flops_per_second_over(int order, double seconds) {
+  const auto count = static_cast<size_t>(order) * static_cast<size_t>(order);
+  const std::vector<Value> a(count, Value{0.5}), b(count, Value{0.25});
+  std::vector<Value> c(count);
+  multiply(order, a.data(), b.data(), c.data());
+  const double begin = now_seconds();
+  int64_t products = 0;
+  do multiply(order, a.data(), b.data(), c.data()), ++products;
+  while (now_seconds() - begin < seconds);
+  return 2.0 * order * order * order * static_cast<double>(products) / (now_seconds() - begin);
+}
+
 }  // namespace
 
 bool have_products() {
@@ -43,6 +57,12 @@ double product_flops_per_second(Precision precision, int order, int threads, int
   openblas_set_num_threads(threads);
   return precision == Precision::f64 ? best_flops_per_second<double>(order, runs)
                                      : best_flops_per_second<float>(order, runs);
+}
+
+double sustained_flops_per_second(Precision precision, int order, int threads, double seconds) {
+  openblas_set_num_threads(threads);
+  return precision == Precision::f64 ? flops_per_second_over<double>(order, seconds)
+                                     : flops_per_second_over<float>(order, seconds);
 }
 
 }  // namespace renkei::dense

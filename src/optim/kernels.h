@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "optim/square_sum.h"
 
@@ -47,31 +48,35 @@ constexpr int states_of(Rule rule) {
   return 0;
 }
 
-struct Coefficients {
-  float gradient_scale = 1;
-  float decay = 0;
-  float keep = 1;
-  float rate = 0;
-  float momentum = 0;
-  float beta1 = 0, one_minus_beta1 = 1;
-  float beta2 = 0, one_minus_beta2 = 1;
-  float unbias1 = 1, unbias2 = 1;
-  float epsilon = 0;
-  float sgd_share = 1, rms_share = 0;
+template <class Number>
+struct CoefficientsOf {
+  Number gradient_scale = 1;
+  Number decay = 0;
+  Number keep = 1;
+  Number rate = 0;
+  Number momentum = 0;
+  Number beta1 = 0, one_minus_beta1 = 1;
+  Number beta2 = 0, one_minus_beta2 = 1;
+  Number unbias1 = 1, unbias2 = 1;
+  Number epsilon = 0;
+  Number sgd_share = 1, rms_share = 0;
 };
+using Coefficients = CoefficientsOf<float>;
 
 // One array of gradients per rank, at least one. None of them is written to.
-using Gradients = std::span<const float* const>;
+template <class Number>
+using GradientsOf = std::span<const Number* const>;
+using Gradients = GradientsOf<float>;
 
-// `count` floats of each array; the gradients' start `gradient_offset` floats after the pointers.
-// Arrays of states that the rule does not have are null.
-template <class Float>
+// `count` numbers of each array; the gradients' start `gradient_offset` after the pointers. Arrays
+// of states that the rule does not have are null.
+template <class Number>
 struct PieceOf {
   size_t count = 0;
-  Float* values = nullptr;
-  Float* first = nullptr;
-  Float* second = nullptr;
-  Gradients gradients;
+  Number* values = nullptr;
+  Number* first = nullptr;
+  Number* second = nullptr;
+  GradientsOf<std::remove_const_t<Number>> gradients;
   size_t gradient_offset = 0;
 };
 using Piece = PieceOf<float>;
@@ -93,5 +98,11 @@ Norms norms(Rule rule, const Coefficients& coefficients, const ConstPiece& piece
 
 // Σ g² of `count` elements.
 SquareSum sum_of_squares(Gradients gradients, size_t count, float gradient_scale = 1);
+
+// The same for networks in f64, by plain loops.
+void update(Rule rule, const CoefficientsOf<double>& coefficients, const PieceOf<double>& piece);
+Norms norms(Rule rule, const CoefficientsOf<double>& coefficients,
+            const PieceOf<const double>& piece);
+SquareSum sum_of_squares(GradientsOf<double> gradients, size_t count, double gradient_scale = 1);
 
 }  // namespace renkei::optim

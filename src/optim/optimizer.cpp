@@ -69,8 +69,9 @@ int states_per_parameter(const OptimizerOptions& options) {
   return Optimizer(options, {}, {}).states();
 }
 
-Optimizer::Optimizer(const OptimizerOptions& options, std::vector<Parameter> parameters,
-                     Range shard)
+template <class Number>
+OptimizerOf<Number>::OptimizerOf(const OptimizerOptions& options, std::vector<Parameter> parameters,
+                                 Range shard)
     : options_(options),
       rule_(rule_of(options)),
       parameters_(std::move(parameters)),
@@ -83,25 +84,29 @@ Optimizer::Optimizer(const OptimizerOptions& options, std::vector<Parameter> par
   for (int i = 0; i < states(); ++i) state_[i] = zeros(shard_.end - shard_.begin);
 }
 
-void Optimizer::Free::operator()(float* memory) const {
+template <class Number>
+void OptimizerOf<Number>::Free::operator()(Number* memory) const {
   std::free(memory);
 }
 
 // On a cache line, as the parameters are: vectors of state and values then cross no line.
-Optimizer::Memory Optimizer::zeros(size_t count) {
-  constexpr size_t kLineFloats = 64 / sizeof(float);
-  const size_t padded = (count + kLineFloats) / kLineFloats * kLineFloats;
-  auto* const memory = static_cast<float*>(std::aligned_alloc(64, padded * sizeof(float)));
+template <class Number>
+typename OptimizerOf<Number>::Memory OptimizerOf<Number>::zeros(size_t count) {
+  constexpr size_t kLine = 64 / sizeof(Number);
+  const size_t padded = (count + kLine) / kLine * kLine;
+  auto* const memory = static_cast<Number*>(std::aligned_alloc(64, padded * sizeof(Number)));
   if (!memory)
     throw Error(ErrorCode::memory,
-                fmt::format("no memory for {} bytes of optimizer state", padded * sizeof(float)),
+                fmt::format("no memory for {} bytes of optimizer state", padded * sizeof(Number)),
                 "use more ranks, or an optimizer with less state");
-  std::fill_n(memory, padded, 0.0f);
+  std::fill_n(memory, padded, Number{0});
   return Memory(memory);
 }
 
+template <class Number>
 template <class Body>
-void Optimizer::for_segments(Range range, Gradients gradients, const Body& body) const {
+void OptimizerOf<Number>::for_segments(Range range, GradientsOf<Number> gradients,
+                                       const Body& body) const {
   if (range.begin < shard_.begin || range.end > shard_.end)
     throw Error(ErrorCode::bug,
                 fmt::format("elements {} to {} are updated by an optimizer of {} to {}",
@@ -113,36 +118,38 @@ void Optimizer::for_segments(Range range, Gradients gradients, const Body& body)
 }
 
 // All but what depends on the parameter.
-Coefficients Optimizer::coefficients_of(const Step& step) const {
-  const auto as_float = [](double x) { return static_cast<float>(x); };
+template <class Number>
+CoefficientsOf<Number> OptimizerOf<Number>::coefficients_of(const Step& step) const {
+  const auto rounded = [](double x) { return static_cast<Number>(x); };
   const auto number = static_cast<double>(step.number);
   const double bias1 = 1 - std::pow(options_.beta1, number);
   const double bias2 = 1 - std::pow(options_.beta2, number);
-  Coefficients c{.gradient_scale = as_float(step.gradient_scale),
-                 .decay = as_float(options_.weight_decay),
-                 .rate = as_float(step.learning_rate),
-                 .momentum = as_float(options_.momentum),
-                 .beta1 = as_float(options_.beta1),
-                 .one_minus_beta1 = as_float(1 - options_.beta1),
-                 .beta2 = as_float(options_.beta2),
-                 .one_minus_beta2 = as_float(1 - options_.beta2),
-                 .unbias1 = as_float(1 / bias1),
-                 .unbias2 = as_float(1 / std::sqrt(bias2)),
-                 .epsilon = as_float(options_.epsilon)};
-  if (rule_ == Rule::adam) c.rate = as_float(step.learning_rate / bias1);
+  CoefficientsOf<Number> c{.gradient_scale = rounded(step.gradient_scale),
+                           .decay = rounded(options_.weight_decay),
+                           .rate = rounded(step.learning_rate),
+                           .momentum = rounded(options_.momentum),
+                           .beta1 = rounded(options_.beta1),
+                           .one_minus_beta1 = rounded(1 - options_.beta1),
+                           .beta2 = rounded(options_.beta2),
+                           .one_minus_beta2 = rounded(1 - options_.beta2),
+                           .unbias1 = rounded(1 / bias1),
+                           .unbias2 = rounded(1 / std::sqrt(bias2)),
+                           .epsilon = rounded(options_.epsilon)};
+  if (rule_ == Rule::adam) c.rate = rounded(step.learning_rate / bias1);
   if (options_.kind == OptimizerKind::adamw) {
     c.decay = 0;
-    c.keep = as_float(1 - step.learning_rate * options_.weight_decay);
+    c.keep = rounded(1 - step.learning_rate * options_.weight_decay);
   }
   if (rule_ == Rule::rmsprop_warmup && step.learning_rate > 0) {
     const double share = sgd_share_of_warmup(options_, step.epoch);
-    c.sgd_share = as_float(share);
-    c.rms_share = as_float((1 - share) * options_.rms_learning_rate / step.learning_rate);
+    c.sgd_share = rounded(share);
+    c.rms_share = rounded((1 - share) * options_.rms_learning_rate / step.learning_rate);
   }
   return c;
 }
 
-double Optimizer::ratio_of(const Norms& norms) const {
+template <class Number>
+double OptimizerOf<Number>::ratio_of(const Norms& norms) const {
   const double values = norms.values.norm(), update = norms.update.norm();
   // A parameter that is still zero would never move.
   if (values == 0 || update == 0) return 1;
@@ -150,56 +157,64 @@ double Optimizer::ratio_of(const Norms& norms) const {
   return options_.trust * values / (update + options_.weight_decay * values);
 }
 
-void Optimizer::norms(size_t begin, std::span<const float> values, Gradients gradients,
-                      const Step& step, std::span<Norms> norms) const {
+template <class Number>
+void OptimizerOf<Number>::norms(size_t begin, std::span<const Number> values,
+                                GradientsOf<Number> gradients, const Step& step,
+                                std::span<Norms> norms) const {
   if (norms.size() != parameters())
     throw Error(ErrorCode::bug, fmt::format("room for the norms of {} parameters of {}",
                                             norms.size(), parameters()));
-  const Coefficients shared = coefficients_of(step);
+  const CoefficientsOf<Number> shared = coefficients_of(step);
   const auto state_at = [&](int index, size_t place) {
     return state_[index] ? state_[index].get() + (place - shard_.begin) : nullptr;
   };
   for_segments({begin, begin + values.size()}, gradients,
                [&](const Segment& segment, size_t from, size_t to) {
                  if (!segment.decays) return;
-                 norms[segment.parameter] += optim::norms(rule_, shared,
-                                                          {.count = to - from,
-                                                           .values = values.data() + (from - begin),
-                                                           .first = state_at(0, from),
-                                                           .second = state_at(1, from),
-                                                           .gradients = gradients,
-                                                           .gradient_offset = from - begin});
+                 norms[segment.parameter] +=
+                     optim::norms(rule_, shared,
+                                  PieceOf<const Number>{.count = to - from,
+                                                        .values = values.data() + (from - begin),
+                                                        .first = state_at(0, from),
+                                                        .second = state_at(1, from),
+                                                        .gradients = gradients,
+                                                        .gradient_offset = from - begin});
                });
 }
 
-void Optimizer::update(size_t begin, std::span<float> values, Gradients gradients, const Step& step,
-                       std::span<const Norms> norms) {
+template <class Number>
+void OptimizerOf<Number>::update(size_t begin, std::span<Number> values,
+                                 GradientsOf<Number> gradients, const Step& step,
+                                 std::span<const Norms> norms) {
   if (norms.size() != (needs_norms() ? parameters() : 0))
     throw Error(ErrorCode::bug, fmt::format("an update by {} of {} parameters with the norms of {}",
                                             name_of(options_.kind), parameters(), norms.size()));
-  const Coefficients shared = coefficients_of(step);
+  const CoefficientsOf<Number> shared = coefficients_of(step);
   const auto state_at = [&](int index, size_t place) {
     return state_[index] ? state_[index].get() + (place - shard_.begin) : nullptr;
   };
   for_segments({begin, begin + values.size()}, gradients,
                [&](const Segment& segment, size_t from, size_t to) {
-                 Coefficients c = shared;
+                 CoefficientsOf<Number> c = shared;
                  if (!segment.decays) {
                    c.decay = 0;
                    c.keep = 1;
                  } else if (needs_norms()) {
                    c.rate =
-                       static_cast<float>(step.learning_rate * ratio_of(norms[segment.parameter]));
+                       static_cast<Number>(step.learning_rate * ratio_of(norms[segment.parameter]));
                  }
                  optim::update(rule_, c,
-                               {.count = to - from,
-                                .values = values.data() + (from - begin),
-                                .first = state_at(0, from),
-                                .second = state_at(1, from),
-                                .gradients = gradients,
-                                .gradient_offset = from - begin});
+                               PieceOf<Number>{.count = to - from,
+                                               .values = values.data() + (from - begin),
+                                               .first = state_at(0, from),
+                                               .second = state_at(1, from),
+                                               .gradients = gradients,
+                                               .gradient_offset = from - begin});
                });
 }
+
+template class OptimizerOf<float>;
+template class OptimizerOf<double>;
 
 std::span<int64_t> as_integers(std::span<Norms> norms) {
   constexpr size_t kIntegers = sizeof(Norms) / sizeof(int64_t);

@@ -25,7 +25,7 @@ enum class OptimizerKind { sgd, adam, adamw, lars, lamb, rmsprop_warmup };
 std::string_view name_of(OptimizerKind kind);
 
 struct OptimizerOptions;
-// Floats of state for each parameter: 1 for a momentum, 2 for Adam.
+// Numbers of state for each parameter: 1 for a momentum, 2 for Adam.
 int states_per_parameter(const OptimizerOptions& options);
 
 struct OptimizerOptions {
@@ -58,16 +58,18 @@ struct Step {
 // How much of the warm-up's step is SGD: from 1/2 e^(-2 centre / width) to 1.
 double sgd_share_of_warmup(const OptimizerOptions& options, double epoch);
 
-// A part of the flat buffer, in floats.
+// A part of the flat buffer, in numbers.
 struct Range {
   size_t begin = 0;
   size_t end = 0;
 };
 
-class Optimizer {
+// Of f32 or f64 numbers.
+template <class Number>
+class OptimizerOf {
  public:
   // Keeps state for `shard` only.
-  Optimizer(const OptimizerOptions& options, std::vector<Parameter> parameters, Range shard);
+  OptimizerOf(const OptimizerOptions& options, std::vector<Parameter> parameters, Range shard);
 
   const OptimizerOptions& options() const { return options_; }
   size_t parameters() const { return parameters_.size(); }
@@ -76,34 +78,34 @@ class Optimizer {
   // Adds what the elements from `begin` on contribute to the norms of each parameter tensor.
   // `values` and every array of `gradients` start with the element `begin`. To be added up over the
   // ranks as as_integers(norms).
-  void norms(size_t begin, std::span<const float> values, Gradients gradients, const Step& step,
-             std::span<Norms> norms) const;
+  void norms(size_t begin, std::span<const Number> values, GradientsOf<Number> gradients,
+             const Step& step, std::span<Norms> norms) const;
 
   // One step for the elements from `begin` on; once in each step for each element of the shard.
   // The gradients are only read. `norms` is empty where they are not needed.
-  void update(size_t begin, std::span<float> values, Gradients gradients, const Step& step,
-              std::span<const Norms> norms = {});
+  void update(size_t begin, std::span<Number> values, GradientsOf<Number> gradients,
+              const Step& step, std::span<const Norms> norms = {});
 
   // The state, for checkpoints: one array per kind, each of the size of the shard, empty for plain
   // SGD.
   Range shard() const { return shard_; }
   int states() const { return states_of(rule_); }
-  std::span<float> state(int index) { return {state_[index].get(), shard_.end - shard_.begin}; }
+  std::span<Number> state(int index) { return {state_[index].get(), shard_.end - shard_.begin}; }
   size_t state_bytes() const {
-    return static_cast<size_t>(states()) * (shard_.end - shard_.begin) * sizeof(float);
+    return static_cast<size_t>(states()) * (shard_.end - shard_.begin) * sizeof(Number);
   }
 
  private:
   struct Free {
-    void operator()(float* memory) const;
+    void operator()(Number* memory) const;
   };
-  using Memory = std::unique_ptr<float, Free>;
+  using Memory = std::unique_ptr<Number, Free>;
   static Memory zeros(size_t count);
 
   // Calls body(segment, begin, end) for the parts of the segments in a range.
   template <class Body>
-  void for_segments(Range range, Gradients gradients, const Body& body) const;
-  Coefficients coefficients_of(const Step& step) const;
+  void for_segments(Range range, GradientsOf<Number> gradients, const Body& body) const;
+  CoefficientsOf<Number> coefficients_of(const Step& step) const;
   double ratio_of(const Norms& norms) const;
 
   OptimizerOptions options_;
@@ -113,6 +115,7 @@ class Optimizer {
   Range shard_;
   Memory state_[2];
 };
+using Optimizer = OptimizerOf<float>;
 
 // The norms as whole numbers that can be added up over the ranks.
 std::span<int64_t> as_integers(std::span<Norms> norms);

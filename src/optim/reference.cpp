@@ -1,121 +1,19 @@
 #include "optim/reference.h"
 
-#include <cmath>
+#include "optim/plain.h"
 
 namespace renkei::optim::reference {
-namespace {
-
-float summed(Gradients gradients, size_t i, float scale) {
-  float sum = gradients[0][i];
-  for (size_t s = 1; s < gradients.size(); ++s) sum += gradients[s][i];
-  return sum * scale;
-}
-
-// The averages of Adam and LAMB.
-void average(const Coefficients& c, float d, float& first, float& second) {
-  first = c.beta1 * first + c.one_minus_beta1 * d;
-  second = c.beta2 * second + c.one_minus_beta2 * (d * d);
-}
-
-float lamb_direction(const Coefficients& c, float value, float first, float second) {
-  const float root = std::sqrt(second) * c.unbias2 + c.epsilon;
-  return first * c.unbias1 / root + c.decay * value;
-}
-
-void update_element(Rule rule, const Coefficients& c, float g, float& value, float& first,
-                    float& second) {
-  const float d = g + c.decay * value;
-  switch (rule) {
-    case Rule::sgd:
-      value -= c.rate * d;
-      return;
-    case Rule::momentum:
-      first = c.momentum * first + d;
-      value -= c.rate * first;
-      return;
-    case Rule::nesterov:
-      first = c.momentum * first + d;
-      value -= c.rate * (c.momentum * first + d);
-      return;
-    case Rule::adam:
-      average(c, d, first, second);
-      value = c.keep * value - c.rate * (first / (std::sqrt(second) * c.unbias2 + c.epsilon));
-      return;
-    case Rule::lars:
-      first = c.momentum * first + c.rate * d;
-      value -= first;
-      return;
-    case Rule::lamb:
-      average(c, g, first, second);
-      value -= c.rate * lamb_direction(c, value, first, second);
-      return;
-    case Rule::rmsprop_warmup:
-      second = c.beta2 * second + c.one_minus_beta2 * (d * d);
-      first =
-          c.momentum * first - (c.sgd_share + c.rms_share / (std::sqrt(second) + c.epsilon)) * d;
-      value += c.rate * first;
-      return;
-  }
-}
-
-// In 128-bit whole numbers of 2^-76: other arithmetic than the kernels'. It has room for sums up to
-// 2^50.
-class PlainSum {
- public:
-  void add(float x) {
-    const double square = static_cast<double>(x) * x;
-    if (!(square < 0x1p50))
-      overflows_ = 1;
-    else
-      sum_ += static_cast<__int128>(std::nearbyint(std::ldexp(square, 76)));
-  }
-  SquareSum result() const {
-    SquareSum result{.overflows = overflows_};
-    if (overflows_ > 0) return result;
-    constexpr __int128 kMask = (__int128{1} << SquareSum::kLimbBits) - 1;
-    result.limbs = {static_cast<int64_t>(sum_ >> 80), static_cast<int64_t>(sum_ >> 40 & kMask),
-                    static_cast<int64_t>(sum_ & kMask)};
-    return result;
-  }
-
- private:
-  __int128 sum_ = 0;
-  int64_t overflows_ = 0;
-};
-
-}  // namespace
 
 void update(Rule rule, const Coefficients& coefficients, const Piece& piece) {
-  for (size_t i = 0; i < piece.count; ++i) {
-    const float g = summed(piece.gradients, piece.gradient_offset + i, coefficients.gradient_scale);
-    float first = piece.first ? piece.first[i] : 0;
-    float second = piece.second ? piece.second[i] : 0;
-    update_element(rule, coefficients, g, piece.values[i], first, second);
-    if (piece.first) piece.first[i] = first;
-    if (piece.second) piece.second[i] = second;
-  }
+  plain::update(rule, coefficients, piece);
 }
 
 Norms norms(Rule rule, const Coefficients& coefficients, const ConstPiece& piece) {
-  PlainSum values, directions;
-  for (size_t i = 0; i < piece.count; ++i) {
-    const float g = summed(piece.gradients, piece.gradient_offset + i, coefficients.gradient_scale);
-    values.add(piece.values[i]);
-    if (rule == Rule::lamb) {
-      float first = piece.first[i], second = piece.second[i];
-      average(coefficients, g, first, second);
-      directions.add(lamb_direction(coefficients, piece.values[i], first, second));
-    } else {
-      directions.add(g);
-    }
-  }
-  return {values.result(), directions.result()};
+  return plain::norms(rule, coefficients, piece);
 }
 
 SquareSum sum_of_squares(Gradients gradients, size_t count, float gradient_scale) {
-  PlainSum sum;
-  for (size_t i = 0; i < count; ++i) sum.add(summed(gradients, i, gradient_scale));
-  return sum.result();
+  return plain::sum_of_squares(gradients, count, gradient_scale);
 }
 
 }  // namespace renkei::optim::reference

@@ -1,22 +1,23 @@
 // All parameters of a network in one buffer, all gradients in another. The tensors of the network
 // become views of them, so that broadcast, reduction and update work on one contiguous piece of
-// memory and nothing is ever packed or unpacked. Each parameter starts on a cache line.
+// memory and nothing is ever packed or unpacked. Each parameter starts on a cache line. All are of
+// one type, f32 or f64.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "comm/buffer/dtype.h"
 #include "run/gradient_sink.h"
 
 namespace renkei::run {
 
-// Zeroed memory of so many floats, which must stay for as long as the network is used. Where
+// Zeroed memory of so many numbers, which must stay for as long as the network is used. Where
 // gradients lie decides how fast they are reduced; values may be shared with other ranks.
-using Allocate = std::function<float*(size_t count)>;
+using Allocate = std::function<void*(size_t count, comm::DType dtype)>;
 struct FlatMemory {
   Allocate values = {};  // none: the memory is the network's own
   Allocate gradients = {};
@@ -45,13 +46,15 @@ class FlatParameters {
 
   torch::Tensor& values() { return values_; }
   torch::Tensor& gradients() { return gradients_; }
-  std::span<float> value_span() { return as_span(values_); }
-  std::span<float> gradient_span() { return as_span(gradients_); }
+  comm::Buffer value_buffer() const { return as_buffer(values_); }
+  comm::Buffer gradient_buffer() const { return as_buffer(gradients_); }
 
   // Makes the gradients ready for a step: zeroes them, but for those that kernels of ours will
   // replace. To be called after the same function of the sink.
   void begin_step();
-  // The same for a caller whose parameters have gradients as autograd leaves them: one that is
+  // The gradients of the parameters are those of the flat buffer again.
+  void renew_gradients();
+  // begin_step() for a caller whose parameters have gradients as autograd leaves them: one that is
   // there is added to, one that is not (none, after zero_grad()) begins with zero.
   void attach_gradients();
   // To be called before gradients of a parameter are reduced: those of a parameter that no kernel
@@ -61,10 +64,8 @@ class FlatParameters {
 
  private:
   torch::Tensor gradient_view(const Slot& slot) const;
-  float* gradient_of(const Slot& slot) { return gradients_.data_ptr<float>() + slot.offset; }
-  static std::span<float> as_span(torch::Tensor& flat) {
-    return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};
-  }
+  void clear(const Slot& slot);
+  static comm::Buffer as_buffer(const torch::Tensor& flat);
 
   GradientSink& sink_;
   std::vector<Slot> slots_;

@@ -23,7 +23,8 @@ class Gradients {
       parameters_.push_back(tensor);
       memory_.push_back(torch::zeros_like(tensor, torch::TensorOptions().requires_grad(false)));
       parameters_.back().mutable_grad() = memory_.back();
-      sink_.add(tensor, memory_.back().data_ptr<float>());
+      if (tensor.scalar_type() == torch::kFloat32)
+        sink_.add(tensor, memory_.back().data_ptr<float>());
     }
   }
   ~Gradients() {
@@ -176,6 +177,7 @@ graph::Graph measured_graph(Model& model, const OpCostOptions& options) {
   Measurement first(program, model, many, options), second(program, model, few, options);
   OpMemory memory(program, many, first.context());
   graph::Graph graph = program.graph();
+  graph.estimated = false;
   for (int op = 0; op < ops; ++op) {
     const OpCost a = first.measure(op, &memory), b = second.measure(op);
     graph::Op& known = graph.ops[static_cast<size_t>(op)];

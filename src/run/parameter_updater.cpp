@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <variant>
 
 #include "base/clock.h"
 
@@ -19,15 +20,35 @@ size_t automatic_bucket_bytes(size_t total_bytes) {
 
 struct ParameterUpdater::Bucket {
   size_t first_slot, parameters;  // in the flat parameters
-  comm::Buffer gradients;
+  comm::Buffer gradients, values;
   optim::Range mine;  // what this rank updates, in the flat buffers
   size_t offset;      // of it in the bucket
-  optim::Optimizer optimizer;
+  std::variant<optim::OptimizerOf<float>, optim::OptimizerOf<double>> optimizer;
   std::vector<optim::Norms> norms;
-  std::vector<const float*> sources;  // of the gradients of `mine`: one, or one for each rank
-  size_t missing = 0;                 // gradients that are not complete yet, in this step
+  std::vector<const std::byte*> sources;  // of the bucket's gradients: one, or one for each rank
+  size_t missing = 0;                     // gradients that are not complete yet, in this step
   BucketTimes times{};
 };
+
+namespace {
+
+template <class Optimizer>
+struct NumberOf;
+template <class Number>
+struct NumberOf<optim::OptimizerOf<Number>> {
+  using type = Number;
+};
+
+// The arrays from an offset on.
+template <class Number>
+std::vector<const Number*> from(const std::vector<const std::byte*>& arrays, size_t offset) {
+  std::vector<const Number*> list;
+  for (const std::byte* array : arrays)
+    list.push_back(reinterpret_cast<const Number*>(array) + offset);
+  return list;
+}
+
+}  // namespace
 
 struct ParameterUpdater::Hook : torch::autograd::FunctionPostHook {
   Hook(ParameterUpdater& updater, int bucket, size_t slot)
@@ -55,14 +76,15 @@ ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division
       part_(division == Division::none   ? 0
             : division == Division::host ? communicator.local_rank()
                                          : communicator.transport().rank()),
-      put_off_(options.needs_norm() || options.reduce_only),
+      put_off_(options.needs_norm() || options.only_reduce),
       fused_(division == Division::host && !put_off_ &&
-             communicator.peers_can_read(comm::Buffer(parameters.gradient_span()))) {
+             communicator.peers_can_read(parameters.gradient_buffer())) {
   const auto& slots = parameters.slots();
   reached_.resize(slots.size());
-  const size_t total = parameters.gradient_span().size();
+  const comm::Buffer all = parameters.gradient_buffer();
+  const size_t total = all.count;
   const size_t bucket_bytes =
-      options.bucket_bytes ? options.bucket_bytes : automatic_bucket_bytes(total * sizeof(float));
+      options.bucket_bytes ? options.bucket_bytes : automatic_bucket_bytes(all.bytes());
   size_t end = total, end_slot = slots.size();  // of the bucket that is being filled
   for (size_t i = slots.size(); i-- > 0;) {
     auto accumulator = torch::autograd::impl::grad_accumulator(slots[i].parameter);
@@ -71,7 +93,7 @@ ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division
     watched_.push_back({std::move(accumulator), hook});
     bucket_of_[slots[i].parameter.unsafeGetTensorImpl()] = buckets();
     const auto begin = static_cast<size_t>(slots[i].offset);
-    if ((end - begin) * sizeof(float) < bucket_bytes && i > 0) continue;
+    if ((end - begin) * comm::size_of(all.dtype) < bucket_bytes && i > 0) continue;
     add_bucket(i, end_slot - i, begin, end);
     end = begin;
     end_slot = i;
@@ -97,15 +119,21 @@ void ParameterUpdater::add_bucket(size_t first_slot, size_t parameters, size_t b
   }
   const comm::Range part = comm::chunk_range(end - begin, parts_, part_);
   const optim::Range mine{begin + part.begin, begin + part.end};
-  buckets_.push_back(std::make_unique<Bucket>(
-      Bucket{.first_slot = first_slot,
-             .parameters = parameters,
-             .gradients = comm::Buffer(parameters_.gradient_span().subspan(begin, end - begin)),
-             .mine = mine,
-             .offset = part.begin,
-             .optimizer = optim::Optimizer(options_.optimizer, std::move(inside), mine),
-             .norms = std::vector<optim::Norms>(),
-             .sources = {}}));
+  const comm::Buffer gradients = parameters_.gradient_buffer().part(begin, end - begin);
+  decltype(Bucket::optimizer) optimizer =
+      optim::OptimizerOf<float>(options_.optimizer, inside, mine);
+  if (gradients.dtype == comm::DType::f64)
+    optimizer = optim::OptimizerOf<double>(options_.optimizer, std::move(inside), mine);
+  buckets_.push_back(
+      std::make_unique<Bucket>(Bucket{.first_slot = first_slot,
+                                      .parameters = parameters,
+                                      .gradients = gradients,
+                                      .values = parameters_.value_buffer().part(begin, end - begin),
+                                      .mine = mine,
+                                      .offset = part.begin,
+                                      .optimizer = std::move(optimizer),
+                                      .norms = std::vector<optim::Norms>(),
+                                      .sources = {}}));
 }
 
 comm::Call ParameterUpdater::call(std::string_view operation) const {
@@ -151,18 +179,17 @@ void ParameterUpdater::reduce(Bucket& bucket) {
   if (fused_) {
     for (const std::byte* copy :
          communicator_.meet(bucket.gradients, call("allreduce of the gradients")))
-      bucket.sources.push_back(reinterpret_cast<const float*>(copy) + bucket.offset);
+      bucket.sources.push_back(copy);
   } else {
     const comm::Call named = call("allreduce of the gradients");
     if (parts_ == 1)
-      communicator_.allreduce(
-          bucket.gradients,
-          options_.reduce_only ? comm::Reduction::mean : comm::Reduction::sum, named);
+      communicator_.allreduce(bucket.gradients, options_.only_reduce.value_or(comm::Reduction::sum),
+                              named);
     else if (division_ == Division::host)
       communicator_.allreduce_chunk(bucket.gradients, comm::Reduction::sum, named);
     else
       communicator_.reduce_scatter(bucket.gradients, comm::Reduction::sum, named);
-    bucket.sources.push_back(reinterpret_cast<const float*>(bucket.gradients.data) + bucket.offset);
+    bucket.sources.push_back(bucket.gradients.data);
   }
   if (!put_off_) update(bucket);
   bucket.times.end = now_seconds();
@@ -171,18 +198,23 @@ void ParameterUpdater::reduce(Bucket& bucket) {
 void ParameterUpdater::update(Bucket& bucket) {
   const bool exposed = backward_is_over_;
   const double begin = now_seconds();
-  const size_t count = bucket.mine.end - bucket.mine.begin;
-  const std::span<float> values = parameters_.value_span().subspan(bucket.mine.begin, count);
-  if (bucket.optimizer.needs_norms()) {
-    bucket.norms.assign(bucket.optimizer.parameters(), {});
-    bucket.optimizer.norms(bucket.mine.begin, values, bucket.sources, update_, bucket.norms);
-    sum_over_parts(comm::Buffer(optim::as_integers(bucket.norms)));
-  }
-  bucket.optimizer.update(bucket.mine.begin, values, bucket.sources, update_, bucket.norms);
+  std::visit(
+      [&](auto& optimizer) {
+        using Number = typename NumberOf<std::decay_t<decltype(optimizer)>>::type;
+        const std::span<Number> values(
+            reinterpret_cast<Number*>(bucket.values.data) + bucket.offset,
+            bucket.mine.end - bucket.mine.begin);
+        const auto sources = from<Number>(bucket.sources, bucket.offset);
+        if (optimizer.needs_norms()) {
+          bucket.norms.assign(optimizer.parameters(), {});
+          optimizer.norms(bucket.mine.begin, values, sources, update_, bucket.norms);
+          sum_over_parts(comm::Buffer(optim::as_integers(bucket.norms)));
+        }
+        optimizer.update(bucket.mine.begin, values, sources, update_, bucket.norms);
+      },
+      bucket.optimizer);
   if (division_ == Division::all && parts_ > 1)
-    communicator_.all_gather(comm::Buffer(parameters_.value_span().subspan(
-                                 bucket.mine.begin - bucket.offset, bucket.gradients.count)),
-                             call("exchange of the updated parameters"));
+    communicator_.all_gather(bucket.values, call("exchange of the updated parameters"));
   if (exposed) exposed_update_seconds_ += now_seconds() - begin;
 }
 
@@ -208,7 +240,7 @@ void ParameterUpdater::finish_reduction() {
 }
 
 void ParameterUpdater::finish_update() {
-  if (put_off_ && factor_) {
+  if (put_off_ && factor_ && !options_.only_reduce) {
     update_.gradient_scale *= *factor_;
     for (const auto& bucket : buckets_) update(*bucket);
   }
@@ -227,8 +259,14 @@ optim::SquareSum ParameterUpdater::squares() const {
                                    : transport.rank() == 0);
   if (!counts) return squares;  // what others count
   for (const auto& bucket : buckets_)
-    squares += optim::sum_of_squares(bucket->sources, bucket->mine.end - bucket->mine.begin,
-                                     static_cast<float>(update_.gradient_scale));
+    std::visit(
+        [&](const auto& optimizer) {
+          using Number = typename NumberOf<std::decay_t<decltype(optimizer)>>::type;
+          squares += optim::sum_of_squares(
+              optim::GradientsOf<Number>(from<Number>(bucket->sources, bucket->offset)),
+              bucket->mine.end - bucket->mine.begin, static_cast<Number>(update_.gradient_scale));
+        },
+        bucket->optimizer);
   return squares;
 }
 
@@ -236,26 +274,36 @@ std::vector<ParameterUpdater::BucketTimes> ParameterUpdater::bucket_times() cons
   std::vector<BucketTimes> times;
   for (const auto& bucket : buckets_) {
     times.push_back(bucket->times);
-    times.back().bytes = static_cast<int64_t>(bucket->gradients.count * sizeof(float));
+    times.back().bytes = static_cast<int64_t>(bucket->gradients.bytes());
   }
   return times;
 }
 
-std::vector<std::vector<float>> ParameterUpdater::state() const {
-  std::vector<std::vector<float>> arrays;
+// Calls action(array) for each array of state, as a tensor of the same memory.
+template <class Action>
+void ParameterUpdater::for_states(const Action& action) const {
   for (const auto& bucket : buckets_)
-    for (int i = 0; i < bucket->optimizer.states(); ++i) {
-      const std::span<float> array = bucket->optimizer.state(i);
-      arrays.emplace_back(array.begin(), array.end());
-    }
+    std::visit(
+        [&](auto& optimizer) {
+          using Number = typename NumberOf<std::decay_t<decltype(optimizer)>>::type;
+          for (int i = 0; i < optimizer.states(); ++i) {
+            const std::span<Number> array = optimizer.state(i);
+            action(torch::from_blob(array.data(), {static_cast<int64_t>(array.size())},
+                                    c10::CppTypeToScalarType<Number>::value));
+          }
+        },
+        bucket->optimizer);
+}
+
+std::vector<torch::Tensor> ParameterUpdater::state() const {
+  std::vector<torch::Tensor> arrays;
+  for_states([&](const torch::Tensor& array) { arrays.push_back(array.clone()); });
   return arrays;
 }
 
-void ParameterUpdater::set_state(const std::vector<std::vector<float>>& state) {
+void ParameterUpdater::set_state(const std::vector<torch::Tensor>& state) {
   size_t next = 0;
-  for (const auto& bucket : buckets_)
-    for (int i = 0; i < bucket->optimizer.states(); ++i)
-      std::ranges::copy(state.at(next++), bucket->optimizer.state(i).begin());
+  for_states([&](torch::Tensor array) { array.copy_(state.at(next++)); });
 }
 
 // Ranks that update everything have copies of the state, and so have hosts whose ranks divide it:
@@ -274,7 +322,7 @@ comm::Range ParameterUpdater::written_of(size_t count) const {
 }
 
 std::vector<ParameterUpdater::StateRun> ParameterUpdater::state_runs(Runs which) {
-  const size_t total = parameters_.value_span().size();
+  const size_t total = parameters_.value_buffer().count;
   const comm::Range wanted = which == Runs::held ? comm::Range{0, total} : written_of(total);
   std::vector<StateRun> runs;
   for (const auto& bucket : buckets_)
@@ -283,19 +331,24 @@ std::vector<ParameterUpdater::StateRun> ParameterUpdater::state_runs(Runs which)
       const auto end = first + static_cast<size_t>(parameters_.slots()[s].count);
       const size_t from = std::max({first, bucket->mine.begin, wanted.begin});
       const size_t to = std::min({end, bucket->mine.end, wanted.end});
-      for (int i = 0; from < to && i < bucket->optimizer.states(); ++i)
-        runs.push_back(
-            {.slot = s,
-             .state = i,
-             .begin = static_cast<int64_t>(from - first),
-             .values = bucket->optimizer.state(i).subspan(from - bucket->mine.begin, to - from)});
+      if (from >= to) continue;
+      std::visit(
+          [&](auto& optimizer) {
+            for (int i = 0; i < optimizer.states(); ++i)
+              runs.push_back({.slot = s,
+                              .state = i,
+                              .begin = static_cast<int64_t>(from - first),
+                              .bytes = std::as_writable_bytes(optimizer.state(i).subspan(
+                                  from - bucket->mine.begin, to - from))});
+          },
+          bucket->optimizer);
     }
   return runs;
 }
 
 size_t ParameterUpdater::state_bytes() const {
   size_t bytes = 0;
-  for (const auto& bucket : buckets_) bytes += bucket->optimizer.state_bytes();
+  for_states([&](const torch::Tensor& array) { bytes += array.nbytes(); });
   return bytes;
 }
 

@@ -44,8 +44,9 @@ struct UpdateOptions {
   std::optional<double> clip_norm;
   optim::LossScaleOptions loss_scale;
   bool vectors_decay = true;     // biases and the like have weight decay too
-  bool reduce_only = false;      // gradients become their mean over the ranks; others update
   bool skip_not_finite = false;  // a step whose gradients are not all finite is left out
+  // Gradients become their sum or mean over the ranks, and somebody else updates.
+  std::optional<comm::Reduction> only_reduce = {};
 
   bool needs_norm() const { return clip_norm || loss_scale.dynamic || skip_not_finite; }
 };
@@ -92,15 +93,15 @@ class ParameterUpdater {
   std::vector<BucketTimes> bucket_times() const;
   size_t state_bytes() const;  // of the optimizer, on this rank
   // The state itself: for each bucket, one after the other, each of its arrays.
-  std::vector<std::vector<float>> state() const;
-  void set_state(const std::vector<std::vector<float>>& state);
+  std::vector<torch::Tensor> state() const;
+  void set_state(const std::vector<torch::Tensor>& state);
   // The same by parameter: of the array `state`, the elements from `begin` on of a slot's. Those
   // that this rank holds, or those that it writes where every element is to be written once.
   struct StateRun {
     size_t slot = 0;
     int state = 0;
     int64_t begin = 0;
-    std::span<float> values = {};
+    std::span<std::byte> bytes = {};
   };
   enum class Runs { held, written };
   std::vector<StateRun> state_runs(Runs which);
@@ -120,6 +121,8 @@ class ParameterUpdater {
   void reduce(Bucket& bucket);
   void update(Bucket& bucket);
   void sum_over_parts(comm::Buffer buffer);
+  template <class Action>
+  void for_states(const Action& action) const;
   comm::Range written_of(size_t count) const;
   comm::Call call(std::string_view operation) const;
 

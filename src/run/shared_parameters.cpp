@@ -29,20 +29,17 @@ SharedParameters::SharedParameters(const std::vector<torch::Tensor>& parameters,
   // other's way.
   broadcast_state(parameters, communicator, call("broadcast of the initial state"));
 
-  const auto as_floats = [](const comm::Buffer& buffer) {
-    return reinterpret_cast<float*>(buffer.data);
-  };
   FlatMemory memory;
-  memory.gradients = [&](size_t count) {
-    return as_floats(communicator.allocate(count, comm::DType::f32));
+  memory.gradients = [&](size_t count, comm::DType dtype) {
+    return communicator.allocate(count, dtype).data;
   };
   // Over several hosts with the state divided among all, each sends its part to all others.
   const bool one_host = communicator.local_size() == communicator.transport().size();
   const bool divide = options.divide && !one_host;
   values_are_shared_ = communicator.local_size() > 1 && !divide && !options.own_values;
   if (values_are_shared_) {
-    memory.values = [&](size_t count) {
-      return as_floats(*communicator.allocate_once(count, comm::DType::f32));
+    memory.values = [&](size_t count, comm::DType dtype) {
+      return communicator.allocate_once(count, dtype)->data;
     };
     memory.fill_values = communicator.local_rank() == 0;
   }
@@ -61,18 +58,18 @@ void SharedParameters::close() {
 }
 
 comm::Range SharedParameters::filled() const {
-  const size_t count = flat_->value_span().size();
+  const size_t count = flat_->value_buffer().count;
   if (!values_are_shared_) return {0, count};
   return comm::chunk_range(count, communicator_->local_size(), communicator_->local_rank());
 }
 
 comm::Range SharedParameters::written() const {
-  return comm::chunk_range(flat_->value_span().size(), transport_->size(), transport_->rank());
+  return comm::chunk_range(flat_->value_buffer().count, transport_->size(), transport_->rank());
 }
 
 Held SharedParameters::held() const {
   if (!flat_) return {};
-  const auto bytes = static_cast<int64_t>(flat_->value_span().size_bytes());
+  const auto bytes = static_cast<int64_t>(flat_->value_buffer().bytes());
   const int64_t sharers = values_are_shared_ ? communicator_->local_size() : 1;
   return {.parameters = bytes,
           .shared_out = bytes - bytes / sharers,

@@ -84,7 +84,7 @@ class Worker {
   // What this rank needs to go on from here, in memory: under the same plan, on as many ranks.
   struct Snapshot {
     std::map<int, torch::Tensor> state;  // by place; parameters and buffers that it holds
-    std::map<int, std::vector<std::vector<float>>> optimizer;  // by set: of each bucket and state
+    std::map<int, std::vector<torch::Tensor>> optimizer;  // by set: of each bucket and state
     optim::LossScale loss_scale;
   };
   Snapshot snapshot();

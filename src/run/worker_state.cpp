@@ -43,12 +43,12 @@ void for_values(FlatParameters& flat, comm::Range range, const Use& use) {
     const auto end = first + static_cast<size_t>(flat.slots()[s].count);
     const size_t from = std::max(first, range.begin), to = std::min(end, range.end);
     if (from < to)
-      use(s, static_cast<int64_t>(from - first), flat.value_span().subspan(from, to - from));
+      use(s, static_cast<int64_t>(from - first), flat.value_buffer().part(from, to - from).span());
   }
 }
 
 bool differs_between_replicas(const program::State& state, const torch::Tensor& tensor) {
-  return state.kind == program::StateKind::buffer && tensor.scalar_type() == torch::kFloat32;
+  return state.kind == program::StateKind::buffer && tensor.is_floating_point();
 }
 
 }  // namespace
@@ -65,14 +65,13 @@ std::vector<Run> Worker::runs() {
     if (!shared->flat()) continue;
     const std::vector<int>& places = sets_[static_cast<size_t>(set)].parameters;
     for_values(*shared->flat(), shared->written(),
-               [&](size_t slot, int64_t begin, std::span<float> values) {
-                 add(named_run(program, static_cast<size_t>(places[slot])), begin,
-                     std::as_bytes(values));
+               [&](size_t slot, int64_t begin, std::span<std::byte> bytes) {
+                 add(named_run(program, static_cast<size_t>(places[slot])), begin, bytes);
                });
     for (const auto& state : shared->updater()->state_runs(ParameterUpdater::Runs::written)) {
       Run run = named_run(program, static_cast<size_t>(places[state.slot]));
       run.name = optimizer_name(state.state, run.name);
-      add(std::move(run), state.begin, std::as_bytes(state.values));
+      add(std::move(run), state.begin, state.bytes);
     }
   }
   for (size_t i = 0; i < holders_.size(); ++i) {
@@ -94,20 +93,20 @@ std::vector<Run> Worker::runs() {
 void Worker::restore(Reader& reader, const comm::Call& call) {
   const program::Program& program = job_.model.training.program;
   const auto read = [&](const Run& of, const std::string& name, int64_t begin,
-                        std::span<float> into) {
-    reader.read(name, {of.dtype, of.sizes}, begin, std::as_writable_bytes(into));
+                        std::span<std::byte> into) {
+    reader.read(name, {of.dtype, of.sizes}, begin, into);
   };
   for (const auto& [set, shared] : parameters_) {
     if (!shared->flat()) continue;
     const std::vector<int>& places = sets_[static_cast<size_t>(set)].parameters;
     for_values(*shared->flat(), shared->filled(),
-               [&](size_t slot, int64_t begin, std::span<float> values) {
+               [&](size_t slot, int64_t begin, std::span<std::byte> bytes) {
                  const Run run = named_run(program, static_cast<size_t>(places[slot]));
-                 read(run, run.name, begin, values);
+                 read(run, run.name, begin, bytes);
                });
     for (const auto& state : shared->updater()->state_runs(ParameterUpdater::Runs::held)) {
       const Run run = named_run(program, static_cast<size_t>(places[state.slot]));
-      read(run, optimizer_name(state.state, run.name), state.begin, state.values);
+      read(run, optimizer_name(state.state, run.name), state.begin, state.bytes);
     }
   }
   for (size_t i = 0; i < holders_.size(); ++i)

@@ -108,7 +108,9 @@ std::vector<ScalingRow> simulate_scaling(const Scenario& scenario,
   for (const int count : devices) rows.push_back(simulate_on(scenario, count));
   double alone = 0;
   try {
-    alone = simulate_on(scenario, 1).samples_per_second;
+    Scenario mean = scenario;  // not whatever the first device is
+    for (cluster::DeviceKind& kind : mean.machine.kinds) kind.spread = 0;
+    alone = simulate_on(mean, 1).samples_per_second;
   } catch (const Error&) {  // does not fit one device
     alone = rows.front().samples_per_second / rows.front().devices;
   }

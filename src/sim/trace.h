@@ -1,13 +1,15 @@
 #pragma once
 
-#include <string>
+#include <filesystem>
 
 #include "schedule/evaluate.h"
 
 namespace renkei::sim {
 
-// The timeline of simulated ranks in the format that a run's has (timeline/chrome_trace.h). Hosts
-// are called "predicted". At most `ranks` of them: a trace of thousands is of no use.
-std::string predicted_trace(const schedule::Evaluation& evaluation, size_t ranks = 64);
+// The timeline of simulated ranks, as a run leaves its own in its directory (docs/timeline.md):
+// timeline/rank-N.* and timeline.json, marked as predicted. At most `ranks` of them: a trace of
+// thousands is of no use.
+void write_predicted_timeline(const schedule::Evaluation& evaluation, int64_t samples,
+                              const std::filesystem::path& run_directory, size_t ranks = 64);
 
 }  // namespace renkei::sim

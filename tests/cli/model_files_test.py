@@ -85,7 +85,7 @@ class Mixed(nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = nn.Linear(7, 3)
-        self.shift = nn.Parameter(torch.zeros(3, dtype=torch.float64))
+        self.shift = nn.Parameter(torch.zeros(3, dtype=torch.float16))
 
     def forward(self, row):
         return self.layer(row) + self.shift.float()
@@ -224,7 +224,7 @@ class Refused(FileCase):
 
     def test_another_number_type(self):
         self.export(Mixed(), "7")
-        self.refuse(3, "the parameter shift is f64", "model.float()")
+        self.refuse(3, "the parameter shift is f16", "model.float()")
 
     def test_nothing_to_train(self):
         self.export(nn.Linear(7, 4).requires_grad_(False), "7")

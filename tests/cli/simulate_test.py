@@ -2,6 +2,7 @@ import json
 import unittest
 
 from plan_test import chain
+
 from renkei import Case
 
 MACHINE = """

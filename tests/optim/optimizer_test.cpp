@@ -224,5 +224,38 @@ TEST(Optimizer, RefusesWhatItCannotUpdate) {
   EXPECT_THROW(Optimizer({.epsilon = 0}, kParameters, {0, 1}), Error);
 }
 
+// The values after a few steps.
+template <class Number>
+std::vector<Number> trained_as(const OptimizerOptions& options) {
+  const std::vector<float> first = flat(1);
+  std::vector<Number> values(first.begin(), first.end());
+  OptimizerOf<Number> optimizer(options, kParameters, {0, kTotal});
+  for (int64_t number = 1; number <= 4; ++number) {
+    const std::vector<float> drawn = flat(static_cast<uint64_t>(10 + number));
+    const std::vector<Number> gradients(drawn.begin(), drawn.end());
+    const Number* const source = gradients.data();
+    std::vector<Norms> norms(optimizer.needs_norms() ? optimizer.parameters() : 0);
+    const GradientsOf<Number> sources(&source, 1);
+    if (optimizer.needs_norms()) optimizer.norms(0, values, sources, step_of(number), norms);
+    optimizer.update(0, values, sources, step_of(number), norms);
+  }
+  return values;
+}
+
+TEST(Optimizer, ComputesInDoubleWhatItComputesInFloat) {
+  for (const OptimizerOptions& options : kOptions) {
+    SCOPED_TRACE(name_of(options.kind));
+    const std::vector<float> narrow = trained_as<float>(options);
+    const std::vector<double> wide = trained_as<double>(options);
+    double largest = 0, rounding = 0;
+    for (size_t i = 0; i < kTotal; ++i) {
+      largest = std::max(largest, std::abs(narrow[i] - wide[i]));
+      rounding = std::max(rounding, std::abs(static_cast<float>(wide[i]) - wide[i]));
+    }
+    EXPECT_LT(largest, 1e-5);
+    EXPECT_GT(rounding, 0) << "floats in double's clothes";
+  }
+}
+
 }  // namespace
 }  // namespace renkei::optim

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "sim/trace.h"
 #include "sim/what_if.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/base/thrown_error.h"
 #include "tests/sim/machines.h"
+#include "timeline/rank_file.h"
 
 namespace renkei::sim {
 namespace {
@@ -39,6 +42,15 @@ TEST(Scaling, OneDeviceOnlyComputesAndUpdates) {
   EXPECT_EQ(row.step.parts.communication, 0);
   EXPECT_EQ(row.step.parts.imbalance, 0);
   EXPECT_NEAR(row.step_seconds, 0.24 + row.step.parts.update, 1e-9);
+}
+
+TEST(Scaling, LoadingThatNothingHidesIsDataTime) {
+  Scenario scenario = layers();
+  scenario.step.load_seconds_per_sample = 0.01;
+  const ScalingRow row = simulate_on(scenario, 1);
+  EXPECT_NEAR(row.step.parts.data, 0.08, 1e-12);
+  EXPECT_EQ(row.step.parts.bubble, 0);
+  EXPECT_NEAR(row.step_seconds, 0.32 + row.step.parts.update, 1e-9);
 }
 
 TEST(Scaling, PartsAddUpToTheStepAtEveryLevelOfDetail) {
@@ -144,10 +156,19 @@ TEST(WhatIf, FactorsAndNumbersChangeTheMachine) {
         << wrong;
 }
 
-TEST(Trace, NamesPredictedTasks) {
+TEST(Trace, IsThatOfARunMarkedAsPredicted) {
+  const renkei::test::TemporaryDirectory directory;
   const ScalingRow row = simulate_on(layers(), 2);
-  const std::string trace = predicted_trace(row.step.evaluation);
-  for (const char* word : {"predicted", "forward", "backward", "reduce", "update"})
+  write_predicted_timeline(row.step.evaluation, row.batch, directory.path());
+  const auto ranks = timeline::read_timeline(directory.path() / "timeline");
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_TRUE(ranks[1].info.predicted);
+  ASSERT_EQ(ranks[1].steps.size(), 1u);
+  const timeline::StepTimes& times = ranks[1].steps[0].times;
+  EXPECT_DOUBLE_EQ(times.seconds, row.step_seconds);
+  EXPECT_NEAR(times[timeline::Category::compute], 0.24, 1e-9);
+  const std::string trace = read_file(directory.path() / "timeline.json");
+  for (const char* word : {"forward", "backward", "reduce", "update"})
     EXPECT_NE(trace.find(word), std::string::npos) << word;
 }
 

@@ -55,6 +55,7 @@ enum class Tag : int {
   gather,
   share,
   clock,
+  link_check,
   end,  // none: how many there are
 };
 
