@@ -14,6 +14,8 @@ __all__ = ["TrainStep", "train_step"]
 
 TOLERANCE = 1e-3  # of a gradient, relative to its largest value; sums in another order differ by less
 
+SETTINGS = ("plan.", "comm.", "compute.", "train.batch_norm")  # that the engine follows here
+
 
 def train_step(
     model: torch.nn.Module,
@@ -37,6 +39,12 @@ def train_step(
     True
     """
     parallel.check_model(model, optimizer)
+    for name in settings or {}:
+        if not name.startswith(SETTINGS):
+            raise RenkeiError(
+                f"the setting {name} has no effect on a step of Python's",
+                f"the optimizer and the program decide it; settings here begin with {', '.join(SETTINGS)}",
+            )
     chosen = {"train.plan": plan, "run.seed": str(seed), "train.loss": "model", **(settings or {})}
     if device_memory is not None:
         chosen["train.device_memory"] = device_memory
