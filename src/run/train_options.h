@@ -17,6 +17,7 @@ struct TrainOptions {
   int64_t epochs = 1;
   std::optional<int64_t> steps;  // overrides the epochs
   uint64_t seed = 1;
+  bool shuffle = true;  // false: samples come in the order of the data set
   optim::ScheduleOptions learning_rate;
   UpdateOptions update;
   BatchNormMode batch_norm = BatchNormMode::rank;
