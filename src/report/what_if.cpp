@@ -31,13 +31,13 @@ std::vector<const RecordedStep*> chosen_steps(const std::vector<RecordedStep>& s
 using Change = std::function<void(const RecordedStep&, ReplayTimes&)>;
 
 double replayed_seconds(const std::vector<const RecordedStep*>& steps, const Change& change) {
-  double seconds = 0;
+  std::vector<double> seconds;
   for (const RecordedStep* step : steps) {
     ReplayTimes times = times_of(*step);
     change(*step, times);
-    seconds += replay(*step, times).seconds / static_cast<double>(steps.size());
+    seconds.push_back(replay(*step, times).seconds);
   }
-  return seconds;
+  return timeline::quantile(std::move(seconds), 0.5);
 }
 
 double compute_seconds(const RecordedStep::Rank& rank) {
@@ -90,8 +90,9 @@ WhatIfs what_if(const std::vector<RecordedStep>& steps, const Attribution& attri
   WhatIfs result;
   if (steps.empty()) return result;
   const auto chosen = chosen_steps(steps);
-  for (const RecordedStep* step : chosen)
-    result.measured_seconds += step->seconds() / static_cast<double>(chosen.size());
+  std::vector<double> measured;
+  for (const RecordedStep* step : chosen) measured.push_back(step->seconds());
+  result.measured_seconds = timeline::quantile(std::move(measured), 0.5);
   result.replay_seconds = replayed_seconds(chosen, [](const RecordedStep&, ReplayTimes&) {});
   if (result.replay_seconds <= 0) return result;
   const double scale = result.measured_seconds / result.replay_seconds;

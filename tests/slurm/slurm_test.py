@@ -75,7 +75,7 @@ class Queue(unittest.TestCase):
         self.wait_until(job, "COMPLETED", "FAILED")
         words = self.words_of(job)
         self.assertEqual(self.slurm.state(job), "COMPLETED", words)
-        self.assertEqual(words.count('"samples": 20'), 2, words)
+        self.assertEqual(words.count('"samples": 24'), 2, words)
         self.assertFalse(target.exists())
 
 
