@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
             cli::make_plan_command(),          cli::make_report_command(),
             cli::make_watch_command(),         cli::make_run_command(),
             cli::make_linpack_command(),       cli::make_tune_command(),
+            cli::make_submit_command(),        cli::make_jobs_command(),
             cli::make_model_list_command(),    cli::make_model_show_command(),
             cli::make_model_export_command(),  cli::make_bench_collectives_command(),
             cli::make_bench_compute_command(), cli::make_bench_data_command(),
