@@ -52,9 +52,10 @@ void Rounds::leave(int number) {
 }
 
 double Rounds::seconds_of(const Round& round) {
-  for (const Message& message : round.messages)
-    for (const Link link : network_.route(message.from, message.to).links())
-      load_[static_cast<size_t>(link)] += message.bytes;
+  for (const Message& message : round.messages) {
+    const Route route = network_.route(message.from, message.to);
+    for (const Link link : route.links()) load_[static_cast<size_t>(link)] += message.bytes;
+  }
   double longest = 0;
   for (const Message& message : round.messages) {
     const Route route = network_.route(message.from, message.to);
@@ -65,9 +66,10 @@ double Rounds::seconds_of(const Round& round) {
     }
     longest = std::max(longest, route.latency_seconds + transfer);
   }
-  for (const Message& message : round.messages)
-    for (const Link link : network_.route(message.from, message.to).links())
-      load_[static_cast<size_t>(link)] = 0;
+  for (const Message& message : round.messages) {
+    const Route route = network_.route(message.from, message.to);
+    for (const Link link : route.links()) load_[static_cast<size_t>(link)] = 0;
+  }
   return longest;
 }
 
