@@ -14,6 +14,8 @@ __all__ = ["TrainStep", "train_step"]
 
 TOLERANCE = 1e-3  # of a gradient, relative to its largest value; sums in another order differ by less
 
+SETTINGS = ("plan.", "comm.", "compute.", "train.batch_norm")  # that the engine follows here
+
 
 def train_step(
     model: torch.nn.Module,
@@ -37,6 +39,12 @@ def train_step(
     True
     """
     parallel.check_model(model, optimizer)
+    for name in settings or {}:
+        if not name.startswith(SETTINGS):
+            raise RenkeiError(
+                f"the setting {name} has no effect on a step of Python's",
+                f"the optimizer and the program decide it; settings here begin with {', '.join(SETTINGS)}",
+            )
     chosen = {"train.plan": plan, "run.seed": str(seed), "train.loss": "model", **(settings or {})}
     if device_memory is not None:
         chosen["train.device_memory"] = device_memory
@@ -175,13 +183,14 @@ class TrainStep:
         if abs(loss - wanted) > TOLERANCE * max(abs(wanted), 1e-6):
             difference = f"the loss is {loss:.7g} and not {wanted:.7g}"
         parameters, held = dict(self._model.named_parameters()), set(self._engine().held)
-        scale = max((float(g.abs().max()) for g in gradients.values() if g is not None and g.numel()), default=0.0)
+        scale = max((_largest(g) for g in gradients.values() if g is not None), default=0.0)
         for name, gradient in gradients.items():
             if name not in held or gradient is None or difference:
                 continue
             here = parameters[name].grad
-            worst = float((gradient - here).abs().max()) if here is not None and gradient.numel() else 0.0
-            limit = TOLERANCE * max(float(gradient.abs().max()) if gradient.numel() else 0.0, 1e-2 * scale)
+            limit = TOLERANCE * max(_largest(gradient), 1e-2 * scale)
+            # In place: the memory of the device may be full.
+            worst = _largest(gradient.sub_(here)) if here is not None else 0.0
             if here is None or not worst <= limit:
                 difference = f"the gradient of {name.removeprefix('model.')} differs by {worst:.3g}"
         found = next((text for text in world.allgather_object(difference) if text), "")
@@ -192,3 +201,8 @@ class TrainStep:
                 "plan='data' keeps each rank's batch in one piece",
                 code="check",
             )
+
+
+def _largest(tensor: torch.Tensor) -> float:
+    """The largest magnitude, found without memory."""
+    return float(torch.linalg.vector_norm(tensor, torch.inf)) if tensor.numel() else 0.0

@@ -32,5 +32,7 @@ Command make_data_verify_command();
 Command make_check_command();
 Command make_linpack_command();
 Command make_tune_command();
+Command make_submit_command();
+Command make_jobs_command();
 
 }  // namespace renkei::cli

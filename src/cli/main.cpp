@@ -23,13 +23,14 @@ int main(int argc, char** argv) {
 #ifdef RENKEI_HAVE_TORCH
     if (cli::needs_torch(arguments)) cli::become_program("renkei-torch", argv);
 #endif
-    return cli::run_command_line(
+    const int code = cli::run_command_line(
         arguments, cli::declare_all_settings(),
         {
             cli::make_train_command(),         cli::make_evaluate_command(),
             cli::make_plan_command(),          cli::make_report_command(),
             cli::make_watch_command(),         cli::make_run_command(),
             cli::make_linpack_command(),       cli::make_tune_command(),
+            cli::make_submit_command(),        cli::make_jobs_command(),
             cli::make_model_list_command(),    cli::make_model_show_command(),
             cli::make_model_export_command(),  cli::make_bench_collectives_command(),
             cli::make_bench_compute_command(), cli::make_bench_data_command(),
@@ -41,6 +42,12 @@ int main(int argc, char** argv) {
             cli::make_study_mn1_command(),     cli::make_study_tsubame3_command(),
             cli::make_check_command(),
         });
+    // What was printed may still be on its way, and the disk full.
+    if (std::fflush(stdout) != 0 && code == 0)
+      throw Error(ErrorCode::data,
+                  fmt::format("could not write to stdout: {}", std::strerror(errno)),
+                  "the output is not complete: choose another place for it");
+    return code;
   } catch (const std::exception& exception) {
     const Error error = cli::as_error(exception);
     if (cli::is_first_rank()) cli::tell_user(error, argc > 1 ? argv[1] : "", json);

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace renkei::tune {
 namespace {
 
-constexpr double kScott = 0.2;
+constexpr size_t kFull = 25;  // points of full weight
 
 double normal_cdf(double z) {
   return 0.5 * std::erfc(-z / std::numbers::sqrt2);
@@ -42,18 +43,43 @@ double cut_normal(Random& random, double center, double sigma, double low, doubl
   }
 }
 
+std::vector<double> neighbour_distances(const std::vector<double>& centers, double low,
+                                        double high) {
+  const size_t n = centers.size();
+  std::vector<size_t> order(n);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return centers[i]; });
+  const double least = (high - low) / std::min(100.0, static_cast<double>(n) + 2);
+  std::vector<double> distances(n);
+  for (size_t k = 0; k < n; ++k) {
+    const double here = centers[order[k]];
+    double left = k > 0 ? here - centers[order[k - 1]] : 0;
+    double right = k + 1 < n ? centers[order[k + 1]] - here : 0;
+    if (n == 1) left = here - low, right = high - here;
+    distances[order[k]] = std::clamp(std::max(left, right), least, high - low);
+  }
+  return distances;
+}
+
+std::vector<double> log_weights(size_t points) {
+  std::vector<double> weights(points + 1, 1);
+  const size_t old = points > kFull ? points - kFull : 0;
+  const double first = 1 / static_cast<double>(std::max<size_t>(1, points));
+  for (size_t k = 0; k < old; ++k)
+    weights[k] = first + (1 - first) * static_cast<double>(k) /
+                             static_cast<double>(std::max<size_t>(1, old - 1));
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight = std::log(weight / sum);
+  return weights;
+}
+
 }  // namespace
 
 ParzenEstimator::ParzenEstimator(std::vector<const Parameter*> parameters,
                                  const std::vector<Point>& points)
-    : points_(points.size()) {
-  const auto n = static_cast<double>(std::max<size_t>(1, points.size()));
-  const double share =
-      std::max(kScott * std::pow(n, -1 / (static_cast<double>(parameters.size()) + 4)),
-               1 / std::min(100.0, n + 2));
+    : points_(points.size()), log_weights_(log_weights(points.size())) {
   for (const Parameter* parameter : parameters) {
-    Axis axis{
-        .parameter = parameter, .low = 0, .high = 0, .sigma = 0, .centers = {}, .log_masses = {}};
+    Axis axis{.parameter = parameter, .low = 0, .high = 0};
     for (const Point& point : points) {
       const double value = point.at(parameter->name);
       axis.centers.push_back(parameter->kind == Kind::choice ? value : scaled(*parameter, value));
@@ -61,10 +87,11 @@ ParzenEstimator::ParzenEstimator(std::vector<const Parameter*> parameters,
     if (parameter->kind != Kind::choice) {
       axis.low = interval_low(*parameter);
       axis.high = interval_high(*parameter);
-      axis.sigma = share * (axis.high - axis.low);
-      for (const double center : axis.centers)
-        axis.log_masses.push_back(std::log(
-            normal_mass((axis.low - center) / axis.sigma, (axis.high - center) / axis.sigma)));
+      axis.sigmas = neighbour_distances(axis.centers, axis.low, axis.high);
+      for (size_t i = 0; i < points_; ++i)
+        axis.log_masses.push_back(
+            std::log(normal_mass((axis.low - axis.centers[i]) / axis.sigmas[i],
+                                 (axis.high - axis.centers[i]) / axis.sigmas[i])));
       axis.log_masses.push_back(std::log(normal_mass(-0.5, 0.5)));
     }
     axes_.push_back(std::move(axis));
@@ -81,7 +108,7 @@ double ParzenEstimator::log_component(const Axis& axis, size_t i, double value) 
     return std::log((axis.centers[i] == value ? 1 + smooth : smooth) / (1 + choices * smooth));
   }
   const double center = prior ? (axis.low + axis.high) / 2 : axis.centers[i];
-  const double sigma = prior ? axis.high - axis.low : axis.sigma;
+  const double sigma = prior ? axis.high - axis.low : axis.sigmas[i];
   if (parameter.kind == Kind::integer)
     return std::log(normal_mass((scaled(parameter, value - 0.5) - center) / sigma,
                                 (scaled(parameter, value + 0.5) - center) / sigma)) -
@@ -91,7 +118,7 @@ double ParzenEstimator::log_component(const Axis& axis, size_t i, double value) 
 }
 
 double ParzenEstimator::log_density(const Point& point) const {
-  std::vector<double> logs(points_ + 1, 0);
+  std::vector<double> logs = log_weights_;
   for (const Axis& axis : axes_) {
     const double value = point.at(axis.parameter->name);
     for (size_t i = 0; i <= points_; ++i) logs[i] += log_component(axis, i, value);
@@ -100,11 +127,13 @@ double ParzenEstimator::log_density(const Point& point) const {
   if (most == -std::numeric_limits<double>::infinity()) return most;
   double sum = 0;
   for (const double log : logs) sum += std::exp(log - most);
-  return most + std::log(sum) - std::log(static_cast<double>(points_ + 1));
+  return most + std::log(sum);
 }
 
 Point ParzenEstimator::sample(Random& random) const {
-  const size_t i = random.below(points_ + 1);
+  size_t i = 0;
+  for (double left = random.uniform() - std::exp(log_weights_[0]); left > 0 && i < points_;)
+    left -= std::exp(log_weights_[++i]);
   const bool prior = i == points_;
   Point point;
   for (const Axis& axis : axes_) {
@@ -118,8 +147,9 @@ Point ParzenEstimator::sample(Random& random) const {
       value = keep ? axis.centers[i] : static_cast<double>(random.below(parameter.choices.size()));
       continue;
     }
-    const double drawn = cut_normal(random, prior ? (axis.low + axis.high) / 2 : axis.centers[i],
-                                    prior ? axis.high - axis.low : axis.sigma, axis.low, axis.high);
+    const double drawn =
+        cut_normal(random, prior ? (axis.low + axis.high) / 2 : axis.centers[i],
+                   prior ? axis.high - axis.low : axis.sigmas[i], axis.low, axis.high);
     value = parameter.logarithmic ? std::exp(drawn) : drawn;
     if (parameter.kind == Kind::integer) value = std::round(value);
     value = std::clamp(value, parameter.low, parameter.high);

@@ -28,7 +28,8 @@ struct Split {
   std::vector<Point> good, rest;
 };
 
-// The trials that have the parameters of a group, best first; pending and failed ones last.
+// The trials that have the parameters of a group: the best, and all others, each in the order of
+// time. Pending and failed ones are never among the best.
 Split split(const std::vector<Trial>& trials, const std::vector<const Parameter*>& group) {
   std::vector<const Trial*> known;
   for (const Trial& trial : trials)
@@ -40,6 +41,9 @@ Split split(const std::vector<Trial>& trials, const std::vector<const Parameter*
       std::ranges::count_if(known, [](const Trial* trial) { return trial->loss.has_value(); }));
   const size_t good = std::min(
       {static_cast<size_t>(std::ceil(0.1 * static_cast<double>(known.size()))), kMostGood, done});
+  const auto border = known.begin() + static_cast<std::ptrdiff_t>(good);
+  std::ranges::sort(known.begin(), border, {}, &Trial::number);
+  std::ranges::sort(border, known.end(), {}, &Trial::number);
   Split result;
   for (size_t i = 0; i < known.size(); ++i)
     (i < good ? result.good : result.rest).push_back(known[i]->point);

@@ -107,6 +107,8 @@ def test_mistakes_between_steps_get_a_sentence() -> None:
     step.close()
     with pytest.raises(renkei.RenkeiError, match="evaluation mode"):
         first_step(nn.Linear(3, 3).eval())
+    with pytest.raises(renkei.RenkeiError, match="train.lr has no effect"):
+        first_step(nn.Linear(3, 3), settings={"train.lr": "0.5"})
 
 
 class Spare(nn.Module):

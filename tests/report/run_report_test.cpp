@@ -58,12 +58,12 @@ TEST(RunReport, ThereMustBeARun) {
 TEST(RunReport, NamesCannotBreakOutOfThePage) {
   const TemporaryDirectory directory;
   write_file_atomically(directory / "config.toml", "");
-  write_file_atomically(directory / "summary.json", R"({"model": "</script><script>alert(1)"
-})");
+  write_file_atomically(directory / "summary.json",
+                        R"json({"model": "</script><script>alert(1)"})json");
   const RunReport report = read_run(directory.path());
-const std::string page = page_of(std::span(&report, 1));
-EXPECT_EQ(page.find("</script><script>alert"), std::string::npos);
-EXPECT_NE(page.find("<\\/script><script>alert"), std::string::npos);
+  const std::string page = page_of(std::span(&report, 1));
+  EXPECT_EQ(page.find("</script><script>alert"), std::string::npos);
+  EXPECT_NE(page.find("<\\/script><script>alert"), std::string::npos);
 }
 
 std::vector<timeline::RankTimeline> hanging() {

@@ -90,8 +90,11 @@ def largest(values: torch.Tensor) -> float:
 
 
 def scale_of(name: str, state: Mapping[str, torch.Tensor]) -> float:
-    """The largest value of the tensor. A bias before a normalisation or of the keys of an attention has a
-    gradient that is zero but for rounding: the weight of the same layer sets its scale."""
+    """The largest value of the tensor. A bias before a normalisation, of the keys of an attention, or added alike to
+    all classes has a gradient that is zero but for rounding: the weights of the same layer set its scale."""
     scale = largest(state[name].double())
-    weight = name.removesuffix("bias") + "weight"
-    return max(scale, largest(state[weight].double())) if name.endswith("bias") and weight in state else scale
+    if not name.endswith("bias"):
+        return scale
+    layer = name.removesuffix("bias")
+    weights = [value for other, value in state.items() if other.startswith(layer) and other.endswith("weight")]
+    return max([scale, *(largest(value.double()) for value in weights)])

@@ -20,7 +20,7 @@ Wide wide_cdf(Wide z) {
 Wide textbook_density(const std::vector<Parameter>& parameters, const std::vector<Point>& points,
                       const Point& at) {
   const size_t n = points.size();
-  Wide sum = 0;
+  Wide sum = 0, weights = 0;
   for (size_t i = 0; i <= n; ++i) {
     Wide product = 1;
     for (const Parameter& p : parameters) {
@@ -36,12 +36,19 @@ Wide textbook_density(const std::vector<Parameter>& parameters, const std::vecto
       const auto scaled = [&](Wide value) { return p.logarithmic ? std::log(value) : value; };
       const Wide half = p.kind == Kind::integer ? 0.5L : 0;
       const Wide a = scaled(p.low - half), b = scaled(p.high + half);
-      const Wide m = std::max<Wide>(1, static_cast<Wide>(n));
-      const Wide share =
-          std::max(0.2L * std::pow(m, -1 / (static_cast<Wide>(parameters.size()) + 4)),
-                   1 / std::min(100.0L, m + 2));
       const Wide center = i == n ? (a + b) / 2 : scaled(points[i].at(p.name));
-      const Wide sigma = i == n ? b - a : share * (b - a);
+      Wide left = -1, right = -1;  // distances of the neighbours
+      for (size_t j = 0; i < n && j < n; ++j) {
+        const Wide distance = scaled(points[j].at(p.name)) - center;
+        if (j == i) continue;
+        if (distance < 0 || (distance == 0 && j < i))
+          left = left < 0 ? -distance : std::min(left, -distance);
+        else
+          right = right < 0 ? distance : std::min(right, distance);
+      }
+      if (n == 1) left = center - a, right = b - center;
+      const Wide least = (b - a) / std::min(100.0L, static_cast<Wide>(n) + 2);
+      const Wide sigma = i == n ? b - a : std::max(std::max(left, right), least);
       const Wide mass = wide_cdf((b - center) / sigma) - wide_cdf((a - center) / sigma);
       if (p.kind == Kind::integer)
         product *= (wide_cdf((scaled(x + half) - center) / sigma) -
@@ -51,14 +58,21 @@ Wide textbook_density(const std::vector<Parameter>& parameters, const std::vecto
         product *= std::exp(-0.5L * std::pow((scaled(x) - center) / sigma, 2)) /
                    (sigma * std::sqrt(2 * std::numbers::pi_v<Wide>)) / mass;
     }
-    sum += product;
+    Wide weight = 1;
+    if (i + 25 < n) {
+      const Wide first = 1 / static_cast<Wide>(n);
+      weight =
+          first + (1 - first) * static_cast<Wide>(i) / std::max<Wide>(1, static_cast<Wide>(n) - 26);
+    }
+    weights += weight;
+    sum += weight * product;
   }
-  return sum / static_cast<Wide>(n + 1);
+  return sum / weights;
 }
 
 TEST(Parzen, DensitiesEqualTheTextbookOnRecordedHistories) {
   for (const auto& function : test::functions())
-    for (const int n : {0, 1, 2, 9, 25, 60, 150}) {
+    for (const int n : {0, 1, 2, 9, 25, 26, 60, 150}) {
       std::vector<Point> history;
       for (int i = 0; i < n; ++i) history.push_back(random_point(function.space, i, 7));
       std::vector<const Parameter*> parameters;
