@@ -4,9 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <map>
 
 #include "base/error.h"
@@ -132,14 +130,6 @@ void apply(Parsed& parsed, const Command& command, const CLI::App& app) {
   }
 }
 
-// What was printed may still be on its way, and the disk full.
-int with_output_written(int code) {
-  if (std::fflush(stdout) != 0 && code == 0)
-    throw Error(ErrorCode::data, fmt::format("could not write to stdout: {}", std::strerror(errno)),
-                "the output is not complete: choose another place for it");
-  return code;
-}
-
 // renkei help [COMMAND … | settings]
 int help(CLI::App& root, const std::vector<std::string>& words, const Settings& settings) {
   if (words == std::vector<std::string>{"settings"}) {
@@ -211,7 +201,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
                 "'renkei --help' lists the commands, 'renkei COMMAND --help' the flags");
   }
   if (!root.remaining().empty()) refuse_unknown(innermost(root), root.remaining().front());
-  if (help_app->parsed()) return with_output_written(help(root, help_words, settings));
+  if (help_app->parsed()) return help(root, help_words, settings);
 
   for (size_t i = 0; i < commands.size(); ++i) {
     if (!apps[i]->parsed()) continue;
@@ -230,7 +220,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
       fmt::print("{}", parsed[i].invocation.settings.to_toml());
       return 0;
     }
-    return with_output_written(commands[i].run(parsed[i].invocation));
+    return commands[i].run(parsed[i].invocation);
   }
   throw Error(ErrorCode::bug, "no command was chosen");
 }
