@@ -6,13 +6,14 @@ RENKEI = build/bin/renkei
 VENV_PYTHON = .venv/bin/python
 export PIP_ARGS PYTHON
 
-.PHONY: help setup build run test test-all test-sanitizers test-network bench lint format install clean
+.PHONY: help setup build run test test-all test-sanitizers test-network test-slurm bench lint format install clean
 
 help:
 	@echo "make run      a small real training run: draws images, trains LeNet on 2 ranks, reports"
 	@echo "make test     build and run all tests, with sanitizers where they apply"
 	@echo "make test-all       also the slow ones: every network from a file"
 	@echo "make test-network   training over several emulated hosts; needs root"
+	@echo "make test-slurm     jobs through a Slurm of virtual nodes; needs root"
 	@echo "make setup    install the Debian and Python packages that are missing"
 	@echo "make build    build $(RENKEI)"
 	@echo "make bench    measure against the peers on this machine"
@@ -61,6 +62,11 @@ test-sanitizers: setup
 # Training over three emulated hosts (network namespaces): needs root.
 test-network: build
 	@cd tests/network && RENKEI=$(CURDIR)/$(RENKEI) $(CURDIR)/$(VENV_PYTHON) network_test.py
+
+# Jobs through a Slurm of four virtual nodes that the test starts: needs root.
+test-slurm: build
+	@tools/setup.sh tools/packages-slurm.txt
+	@cd tests/slurm && RENKEI=$(CURDIR)/$(RENKEI) $(CURDIR)/$(VENV_PYTHON) slurm_test.py
 
 bench: build
 	@bench/run.sh

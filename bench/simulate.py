@@ -1,7 +1,8 @@
 """Prediction against reality: renkei simulate --measure beside renkei train on this machine.
 
 Each configuration is simulated from measured ops, then trained; rounds are interleaved and the median step of
-all rounds counts. Prints the table of docs/simulate.md.
+all rounds counts. What a sample costs the loader is taken from a run on one rank. Prints the table of
+docs/simulate.md.
 
     bench/simulate.py [--rounds 3] [--only mlp]
 """
@@ -31,9 +32,10 @@ def renkei(*arguments):
     return json.loads(done.stdout)
 
 
-def simulated(model, settings, batch, ranks, stages):
+def simulated(model, settings, batch, ranks, stages, load_rate):
     plan = ["--plan", "auto", "--stages", stages] if stages > 1 else []
-    result = renkei("simulate", "--model", model, *settings, "--measure", "--batch", batch, "--devices", ranks, *plan)
+    result = renkei("simulate", "--model", model, *settings, "--measure", "--batch", batch, "--devices", ranks,
+                    "--load-rate", load_rate, *plan)
     return result["rows"][0]["step_seconds"]
 
 
@@ -42,7 +44,7 @@ def trained(model, settings, batch, ranks, stages, steps):
     with tempfile.TemporaryDirectory() as directory:
         result = renkei("train", "--model", model, *settings, "--data", "random", "--batch", batch, "--steps", steps,
                         "-n", ranks, "--threads", 1, "--run-dir", f"{directory}/run", *plan)
-    return result["step_seconds"]["median"]
+    return result
 
 
 def main():
@@ -55,11 +57,12 @@ def main():
     for model, (settings, batch, steps) in NETWORKS.items():
         if options.only and model != options.only:
             continue
+        load_rate = batch / trained(model, settings, batch, 1, 1, steps)["time"]["data"]
         for kind, ranks, stages in PLANS:
             predictions, measurements = [], []
             for _ in range(options.rounds):
-                predictions.append(simulated(model, settings, batch, ranks, stages))
-                measurements.append(trained(model, settings, batch, ranks, stages, steps))
+                predictions.append(simulated(model, settings, batch, ranks, stages, load_rate))
+                measurements.append(trained(model, settings, batch, ranks, stages, steps)["step_seconds"]["median"])
             ours, real = statistics.median(predictions), statistics.median(measurements)
             errors.append(ours / real - 1)
             print(f"| {model} | {kind} | {ranks} | {1e3 * ours:.1f} ms | {1e3 * real:.1f} ms | "

@@ -36,4 +36,5 @@ PYBIND11_MODULE(_engine, module) {
   py::register_exception_translator(translate);
   bind_world(module);
   bind_replicas(module);
+  bind_staged_training(module);
 }

@@ -4,6 +4,7 @@ import torch as _torch  # noqa: F401  # before the extension, which uses its lib
 
 from renkei.errors import RenkeiError
 from renkei.parallel import Parallel, parallelize
+from renkei.train_step import TrainStep, train_step
 from renkei.world import (
     allgather_object,
     allreduce,
@@ -19,6 +20,7 @@ from renkei.world import (
 __all__ = [
     "Parallel",
     "RenkeiError",
+    "TrainStep",
     "allgather_object",
     "allreduce",
     "barrier",
@@ -29,4 +31,5 @@ __all__ = [
     "parallelize",
     "rank",
     "size",
+    "train_step",
 ]

@@ -10,7 +10,7 @@ from renkei import _agreement, world
 from renkei._data_parallel import DataParallel
 from renkei.errors import RenkeiError
 
-__all__ = ["Parallel", "parallelize"]
+__all__ = ["Parallel", "check_model", "parallelize"]
 
 
 def parallelize(
@@ -31,7 +31,14 @@ def parallelize(
     >>> model.weight.grad.shape
     torch.Size([1, 3])
     """
-    _check(model, optimizer, plan, device_memory, buffers)
+    if plan not in ("auto", "data") or device_memory is not None:
+        raise RenkeiError(
+            "a model whose loss is computed outside of it is trained data parallel, and not in stages yet",
+            "leave plan and device_memory out, or give the loss: renkei.train_step(model, optimizer, loss)",
+        )
+    if buffers not in ("rank0", "mean", "own"):
+        raise RenkeiError(f"there is no way '{buffers}' to treat buffers", "choose rank0, mean or own")
+    check_model(model, optimizer)
     world.init()
     _agreement.check_same_model(model)
     return Parallel(model, DataParallel(model, buffers=buffers))
@@ -137,22 +144,10 @@ class Parallel(torch.nn.Module):
         )
 
 
-def _check(
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer | None,
-    plan: str,
-    device_memory: int | str | None,
-    buffers: str,
-) -> None:
+def check_model(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
+    """Throws an error for what can't be trained."""
     if isinstance(model, Parallel):
         raise RenkeiError("the model is parallel already", "call parallelize() once")
-    if plan not in ("auto", "data") or device_memory is not None:
-        raise RenkeiError(
-            "a model whose loss is computed outside of it is trained data parallel, and not in stages yet",
-            "leave plan and device_memory out",
-        )
-    if buffers not in ("rank0", "mean", "own"):
-        raise RenkeiError(f"there is no way '{buffers}' to treat buffers", "choose rank0, mean or own")
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if isinstance(tensor, (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)):
             raise RenkeiError(f"{name} has no shape yet", "call the model once before parallelize()")

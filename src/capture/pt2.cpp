@@ -130,4 +130,11 @@ Pt2File read_pt2(const std::string& path) {
   return read_pt2(data::open_storage(path)->open(path));
 }
 
+program::Program read_exported_json(std::string_view text,
+                                    const std::vector<std::pair<std::string, std::string>>& tied,
+                                    const std::string& source) {
+  const Place place{source};
+  return read_exported_program(parse_model_json(text, place), {}, tied, place).program;
+}
+
 }  // namespace renkei::capture

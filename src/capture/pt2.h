@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "capture/named_tensors.h"
@@ -26,5 +28,11 @@ struct Pt2File {
 // Throws data Errors. Tensors keep the file open.
 Pt2File read_pt2(const std::string& path);
 Pt2File read_pt2(std::shared_ptr<const data::ByteFile> file);
+
+// The program in the text of a models/NAME.json, without values. `tied` are pairs of names of one
+// tensor, `source` begins messages.
+program::Program read_exported_json(std::string_view text,
+                                    const std::vector<std::pair<std::string, std::string>>& tied,
+                                    const std::string& source);
 
 }  // namespace renkei::capture

@@ -16,8 +16,8 @@ NamedTensors read_safetensors(const std::shared_ptr<const data::ByteFile>& file)
 // The names in the order in which a file has them, and in which writing asks for their values.
 std::vector<std::string> order_in_safetensors(const NamedTensors& tensors);
 
-// What a file of these tensors begins with, for those who write the values themselves, in that order
-// and without gaps; `notes` are texts for other programs ("format": "pt").
+// What a file of these tensors begins with, for those who write the values themselves, in that
+// order and without gaps; `notes` are texts for other programs ("format": "pt").
 std::string safetensors_header(const NamedTensors& tensors,
                                const std::map<std::string, std::string>& notes = {});
 

@@ -21,6 +21,7 @@ struct Invocation {
   std::vector<std::string> arguments;  // the command line, to start ranks with
   std::vector<std::string> program;    // of a command that starts one: its words
   std::vector<std::string> cluster_changes;  // --set cluster.KEY=VALUE, without "cluster."
+  std::vector<std::string> rest;             // what follows --, where the command takes that
 };
 
 // One command: a file in this folder makes it, main lists it.
@@ -34,6 +35,7 @@ struct Command {
   std::function<std::filesystem::path()> earlier_settings = {};
   bool changes_cluster = false;             // takes --set cluster.KEY=VALUE
   std::vector<std::string> own_flags = {};  // of these sections, that it has its own version of
+  bool takes_rest = false;                  // -- and words that are not its own may follow
   bool takes_anything = false;  // accepts every flag: it will only say why it cannot run
   bool starts_program =
       false;  // the first word that is no flag, and all behind it, are a program's

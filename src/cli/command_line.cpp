@@ -160,12 +160,20 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
   CLI::App* help_app = root.add_subcommand("help", "help on a command, or on settings");
   Arguments(*help_app).option("topic", help_words, "a command, or 'settings'");
 
+  // Words behind -- belong to another program, for the commands that start one with them.
+  const bool has_rest =
+      arguments.size() > 1 && std::ranges::any_of(commands, [&](const Command& c) {
+        return c.takes_rest && c.name == arguments[1];
+      });
+  const auto mark =
+      has_rest ? std::find(arguments.begin() + 1, arguments.end(), "--") : arguments.end();
   std::vector<Parsed> parsed(commands.size());
   std::vector<CLI::App*> apps;
   for (size_t i = 0; i < commands.size(); ++i) {
     parsed[i].invocation.command = commands[i].name;
     parsed[i].invocation.settings = settings;
     parsed[i].invocation.arguments = arguments;
+    if (mark != arguments.end()) parsed[i].invocation.rest.assign(mark + 1, arguments.end());
     apps.push_back(&add_app(root, commands[i]));
     apps[i]->allow_extras();
     apps[i]->prefix_command(commands[i].starts_program);
@@ -178,7 +186,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Settings& 
   root.allow_extras();
 
   try {
-    std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);
+    std::vector<std::string> words(std::make_reverse_iterator(mark), arguments.rend() - 1);
     root.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", innermost(root).help());

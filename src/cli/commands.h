@@ -21,6 +21,7 @@ Command make_model_show_command();
 Command make_bench_collectives_command();
 Command make_bench_compute_command();
 Command make_bench_data_command();
+Command make_bench_causes_command();
 Command make_bench_pipeline_command();
 Command make_bench_scaling_command();
 Command make_data_synth_command();
@@ -30,5 +31,8 @@ Command make_data_info_command();
 Command make_data_verify_command();
 Command make_check_command();
 Command make_linpack_command();
+Command make_tune_command();
+Command make_submit_command();
+Command make_jobs_command();
 
 }  // namespace renkei::cli

@@ -22,7 +22,8 @@ bool needs_torch(const std::vector<std::string>& arguments) {
   const std::string first = word(1), second = word(2);
   if (first == "--version") return false;
   static const std::set<std::string> without{
-      "check", "linpack", "model", "plan", "report", "run", "simulate", "study", "watch",
+      "check", "jobs",     "linpack", "model",  "plan", "report",
+      "run",   "simulate", "study",   "submit", "tune", "watch",
   };
   const bool alone =
       without.contains(first) || (first == "data" && !second.starts_with("-")) ||

@@ -1,6 +1,7 @@
 // renkei simulate: how would it run on a machine that is not there?
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,16 +29,18 @@ struct Options {
   bool measure = false, sensitivity = false, file_per_sample = false;
   double device_samples_per_second = 0;
   double jitter = 0;
+  double load_rate = 0;
   double samples = 0, epochs = 0;
   std::string sample_bytes, dataset_bytes, start = "0s";
   double hours_between_failures = 0;
   std::string save_every = "0s", save = "0s", restart = "0s";
 };
 
-constexpr int64_t kMeasuredSamples = 8;
+// What a device computes at once is what is measured, but for batches that would take long.
+constexpr int64_t kMostMeasuredSamples = 64;
 
 graph::Graph make_graph(const Invocation& invocation, const Options& options,
-                        const std::string& model) {
+                        const std::string& model, int64_t samples) {
   if (!options.graph_file.empty()) return graph::load_graph(options.graph_file);
   if (model.empty())
     throw Error(ErrorCode::usage, "there is no model to simulate",
@@ -48,7 +51,9 @@ graph::Graph make_graph(const Invocation& invocation, const Options& options,
   if (settings.text("plan.cluster") != "local")
     throw Error(ErrorCode::usage, "--measure measures this machine, not another cluster",
                 "leave --measure or --cluster out");
-  return job::measured_graph(settings, {.samples = kMeasuredSamples, .quiet = invocation.quiet});
+  return job::measured_graph(settings,
+                             {.samples = std::clamp<int64_t>(samples, 1, kMostMeasuredSamples),
+                              .quiet = invocation.quiet});
 }
 
 // The machine, and for this one also how many of its devices there are.
@@ -63,17 +68,19 @@ cluster::Description make_machine(const Invocation& invocation, int devices) {
 
 // What the command line says, or else the [run] of the description.
 sim::Scenario make_scenario(const Invocation& invocation, const Options& options,
-                            cluster::Description machine) {
+                            cluster::Description machine, int devices) {
   const Settings& settings = invocation.settings;
   const cluster::Run& run = machine.run;
-  sim::Scenario scenario{.graph = make_graph(invocation, options,
-                                             options.model.empty() && options.graph_file.empty()
-                                                 ? run.model
-                                                 : options.model)};
-  scenario.batch = options.batch;
+  sim::Scenario scenario{.batch = options.batch};
   scenario.batch_per_device = options.batch_per_device > 0 ? options.batch_per_device
                               : run.batch_per_device > 0   ? run.batch_per_device
                                                            : 32;
+  const int64_t of_device =
+      scenario.batch > 0 ? scenario.batch / devices : scenario.batch_per_device;
+  scenario.graph =
+      make_graph(invocation, options,
+                 options.model.empty() && options.graph_file.empty() ? run.model : options.model,
+                 of_device / options.micro_batches);
   scenario.micro_batches = options.micro_batches;
   if (options.plan == "auto") scenario.search = plan::search_options(settings);
   scenario.optimizer_state = settings.real("plan.optimizer_state");
@@ -94,6 +101,7 @@ sim::Scenario make_scenario(const Invocation& invocation, const Options& options
     reduction.bucket_bytes = static_cast<double>(*bucket);
   scenario.step.jitter = options.jitter;
   scenario.step.steps = 20;
+  if (options.load_rate > 0) scenario.step.load_seconds_per_sample = 1 / options.load_rate;
   scenario.step.seed = static_cast<uint64_t>(settings.integer("run.seed"));
 
   const auto size = [](const std::string& text) { return static_cast<double>(parse_size(text)); };
@@ -144,7 +152,7 @@ int run(Invocation& invocation, const Options& options) {
   const bool local = invocation.settings.text("plan.cluster") == "local";
   cluster::Description machine = make_machine(invocation, 1);
   const std::vector<int> counts = device_counts(options, machine);
-  sim::Scenario scenario = make_scenario(invocation, options, std::move(machine));
+  sim::Scenario scenario = make_scenario(invocation, options, std::move(machine), counts.front());
   SimulationReport report{.scenario = scenario};
   if (local) {
     // This machine is divided among as many devices as are asked for.
@@ -152,7 +160,11 @@ int run(Invocation& invocation, const Options& options) {
     for (const int count : counts) {
       scenario.machine = make_machine(invocation, count);
       scenario.replicas_of_a_node_share = invocation.settings.boolean("comm.shared_memory");
-      scenario.step.compute_factor = scenario.graph.estimated ? 1 : std::max(1.0, count / cores);
+      // What was measured on a core by itself takes longer where ranks share it.
+      const double sharing = std::max(1.0, count / cores);
+      scenario.step.compute_factor = scenario.graph.estimated ? 1 : sharing;
+      if (options.load_rate > 0)
+        scenario.step.load_seconds_per_sample = sharing / options.load_rate;
       report.rows.push_back(sim::simulate_on(scenario, count));
     }
     const double first = report.rows.front().samples_per_second / counts.front();
@@ -229,6 +241,11 @@ Command make_simulate_command() {
             arguments
                 .option("--device-rate", options->device_samples_per_second,
                         "samples/s that one device by itself was measured at")
+                .range(1e-9, 1e12);
+            arguments
+                .option("--load-rate", options->load_rate,
+                        "samples/s that a device gets from its loader, where that does not hide "
+                        "behind computing")
                 .range(1e-9, 1e12);
             arguments
                 .option("--jitter", options->jitter,

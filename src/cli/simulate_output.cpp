@@ -23,7 +23,8 @@ std::string percent(double share) {
 
 std::string rows_table(const SimulationReport& report) {
   const bool whole = report.scenario.training_samples > 0;
-  const bool reads = report.scenario.data.sample_bytes > 0;
+  const bool reads =
+      report.scenario.data.sample_bytes > 0 || report.scenario.step.load_seconds_per_sample > 0;
   std::vector<report::Column> columns{{"devices", Align::right},   {"batch", Align::right},
                                       {"step", Align::right},      {"compute", Align::right},
                                       {"update", Align::right},    {"bubble", Align::right},
@@ -47,7 +48,7 @@ std::string rows_table(const SimulationReport& report) {
                                    milliseconds(parts.communication),
                                    fmt::format("{:.5g}", row.samples_per_second),
                                    percent(row.efficiency)};
-    if (reads) cells.push_back(milliseconds(row.data_seconds));
+    if (reads) cells.push_back(milliseconds(parts.data + row.data_seconds));
     if (whole) {
       cells.push_back(row.training.ends ? format_duration(row.training.seconds) : "never ends");
       cells.push_back(fmt::format("{:.1f}", row.device_hours()));
@@ -108,7 +109,7 @@ nlohmann::json simulation_for_programs(const SimulationReport& report) {
                           {"imbalance", parts.imbalance},
                           {"bubble", parts.bubble},
                           {"update", parts.update},
-                          {"data", row.data_seconds}}}};
+                          {"data", parts.data + row.data_seconds}}}};
     if (scenario.data.sample_bytes > 0)
       json["reading"] = {{"seconds", row.reading.seconds},
                          {"cached_share", row.reading.cached_share},

@@ -40,6 +40,10 @@ Command make_bench_compute_command() {
                  "can't compute networks");
 }
 
+Command make_bench_causes_command() {
+  return missing("bench causes", "causes of delay that the report has to find", "can't train");
+}
+
 Command make_bench_pipeline_command() {
   return missing("bench pipeline", "the schedules of a pipeline against theory", "can't train");
 }

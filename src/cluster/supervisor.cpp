@@ -46,6 +46,7 @@ class StderrFilter {
     size_t begin = 0;
     for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const std::string_view line = std::string_view(pending_).substr(begin, end - begin);
+      if (is_noise(line)) continue;
       if (is_rule(line)) {
         in_banner_ = true;
         break;
@@ -73,6 +74,11 @@ class StderrFilter {
  private:
   static bool may_become_rule(std::string_view text) {
     return text.find_first_not_of("-=") == std::string_view::npos;
+  }
+  // What Open MPI's own parts tell each other when ranks are gone.
+  static bool is_noise(std::string_view line) {
+    return line.starts_with('[') && (line.find("ORTE_ERROR_LOG:") != std::string_view::npos ||
+                                     line.find("PMIX ERROR:") != std::string_view::npos);
   }
   static bool is_rule(std::string_view line) { return line.size() >= 40 && may_become_rule(line); }
   static void write_out(const std::string& text) {

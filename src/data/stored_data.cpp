@@ -1,5 +1,8 @@
 #include "data/stored_data.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace renkei::data {
@@ -29,6 +32,11 @@ std::optional<PixelLayout> pixels_of(const ArrayLayout& layout) {
   return PixelLayout{.extent = {static_cast<int>(shape[row + 1]), static_cast<int>(shape[row])},
                      .channels = static_cast<int>(channels),
                      .channels_first = first};
+}
+
+std::vector<int64_t> longer_axes(std::vector<int64_t> shape) {
+  std::erase(shape, 1);
+  return shape;
 }
 
 bool is_image_shape(const std::vector<int64_t>& shape) {
@@ -81,6 +89,14 @@ void StoredData::add_numbers(const StoredField& stored, Field& field, Recipe& re
                     "'{}'",
                     source_->file_name(0), field.elements(), stored.origin, wanted, field.name),
         "choose another model, or other data");
+  // Rows may be cut as one likes, but axes in another order would be scrambled.
+  const auto axes = longer_axes(field.shape), wanted_axes = longer_axes(taken->shape);
+  if (axes.size() == wanted_axes.size() && axes != wanted_axes)
+    throw Error(ErrorCode::data,
+                fmt::format("a sample of {} is {} in the {}, and the network takes {} as '{}'",
+                            source_->file_name(0), fmt::join(field.shape, " × "), stored.origin,
+                            fmt::join(taken->shape, " × "), field.name),
+                "bring the axes into this order: channels before rows and columns");
   field.shape = taken->shape;
 }
 

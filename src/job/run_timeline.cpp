@@ -40,6 +40,18 @@ timeline::ClockOffset compare_clocks(comm::Transport& transport, const comm::Cal
   return {.at = now_seconds(), .seconds = found.seconds, .error = found.error};
 }
 
+// A run that goes on after a failure keeps what was recorded before: timeline/earlier-1, -2 …
+void put_aside(const fs::path& directory, int rank) {
+  const std::string events = fmt::format("rank-{}.events", rank);
+  if (!fs::exists(directory / events)) return;
+  int start = 1;
+  while (fs::exists(directory / fmt::format("earlier-{}", start) / events)) ++start;
+  const fs::path aside = directory / fmt::format("earlier-{}", start);
+  make_directories(aside);
+  for (const std::string& name : {events, fmt::format("rank-{}.steps", rank)})
+    fs::rename(directory / name, aside / name);
+}
+
 // Where hosts do not share a file system, rank 0 gets the files of the others.
 void gather_files(const fs::path& directory, comm::Transport& transport, const comm::Call& call) {
   for (const char* what : {"events", "steps"}) {
@@ -112,6 +124,7 @@ void Phases::open(const Settings& settings, const fs::path& run_directory,
   double began = began_;  // of rank 0, whose clock all go by
   comm::broadcast(transport, std::as_writable_bytes(std::span(&began, 1)), 0, call);
   const int rank = transport.rank();
+  put_aside(run_directory / "timeline", rank);
   file_ = std::make_unique<timeline::RankFile>(
       timeline::RankFileOptions{.directory = run_directory / "timeline",
                                 .most_events = settings.integer("train.timeline_events")},

@@ -42,6 +42,7 @@ Session::Session(const TrainJob& job, const TrainOptions& options)
       sampler_({.count = job.train_data.count(),
                 .global_batch = job.plan.batch.global,
                 .seed = options.seed,
+                .shuffle = options.shuffle,
                 .run = options.loader.run}),
       steps_(total_steps(options, sampler_)),
       recorder_(job.timeline) {
@@ -89,6 +90,8 @@ run::StepReport Session::step() {
                              {.learning_rate = learning_rate,
                               .samples = samples,
                               .emulated_task_seconds = options_.emulated_task_seconds,
+                              .emulated_load_seconds = options_.emulated_load_seconds,
+                              .emulated_stage_work = options_.emulated_stage_work,
                               .votes = std::exchange(mine_, {})},
                              recorder_) /
            static_cast<double>(samples);
@@ -245,6 +248,10 @@ void Session::save_weights(const std::filesystem::path& file) {
   // The others give what rank 0 asks for, in the same order.
   for (const std::string& name : capture::order_in_safetensors(tensors))
     if (tensors[name].bytes() > 0) fetch(places[name]);
+}
+
+torch::Tensor Session::fetch(size_t place) {
+  return worker_->fetch(place, call("exchange of the state"));
 }
 
 void Session::collect() {

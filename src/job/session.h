@@ -82,6 +82,8 @@ class Session {
   // Writes a safetensors file that Python's load_state_dict takes, on rank 0, tensor by tensor: no
   // rank ever holds those of others beside its own.
   void save_weights(const std::filesystem::path& file);
+  // A tensor of the training state, on rank 0; undefined elsewhere.
+  torch::Tensor fetch(size_t place);
   // The network of rank 0 gets all tensors, also those of other stages.
   void collect();
 

@@ -31,13 +31,13 @@ std::vector<const RecordedStep*> chosen_steps(const std::vector<RecordedStep>& s
 using Change = std::function<void(const RecordedStep&, ReplayTimes&)>;
 
 double replayed_seconds(const std::vector<const RecordedStep*>& steps, const Change& change) {
-  double seconds = 0;
+  std::vector<double> seconds;
   for (const RecordedStep* step : steps) {
     ReplayTimes times = times_of(*step);
     change(*step, times);
-    seconds += replay(*step, times).seconds / static_cast<double>(steps.size());
+    seconds.push_back(replay(*step, times).seconds);
   }
-  return seconds;
+  return timeline::quantile(std::move(seconds), 0.5);
 }
 
 double compute_seconds(const RecordedStep::Rank& rank) {
@@ -49,14 +49,13 @@ double compute_seconds(const RecordedStep::Rank& rank) {
 
 // Twice the micro-batches, each of half the work: the bubble halves, what a task costs by itself
 // does not grow.
-double seconds_with_more_micro_batches(const std::vector<const RecordedStep*>& steps,
-                                       const Attribution& attribution) {
-  const int stages = steps[0]->stages, m = steps[0]->micro_batches;
+double saved_by_more_micro_batches(const RecordedStep& step, const Attribution& attribution) {
+  const int stages = step.stages, m = step.micro_batches;
   const double before = static_cast<double>(m + stages - 1) / m;
   const double after = static_cast<double>(2 * m + stages - 1) / (2 * m);
   const double bubble = attribution.all[Category::bubble];
   const double ideal = before - 1, rest = after - 1;
-  return attribution.step_seconds - (ideal > 0 ? bubble * (1 - rest / ideal) : 0);
+  return ideal > 0 ? bubble * (1 - rest / ideal) : 0;
 }
 
 }  // namespace
@@ -90,8 +89,9 @@ WhatIfs what_if(const std::vector<RecordedStep>& steps, const Attribution& attri
   WhatIfs result;
   if (steps.empty()) return result;
   const auto chosen = chosen_steps(steps);
-  for (const RecordedStep* step : chosen)
-    result.measured_seconds += step->seconds() / static_cast<double>(chosen.size());
+  std::vector<double> measured;
+  for (const RecordedStep* step : chosen) measured.push_back(step->seconds());
+  result.measured_seconds = timeline::quantile(std::move(measured), 0.5);
   result.replay_seconds = replayed_seconds(chosen, [](const RecordedStep&, ReplayTimes&) {});
   if (result.replay_seconds <= 0) return result;
   const double scale = result.measured_seconds / result.replay_seconds;
@@ -101,6 +101,10 @@ WhatIfs what_if(const std::vector<RecordedStep>& steps, const Attribution& attri
                            .advice = std::move(advice),
                            .step_seconds = seconds,
                            .replay_error = result.replay_error()});
+  };
+  // Means are of all steps; those that were replayed may be longer or shorter.
+  const auto without_share = [&](double saved) {
+    return result.measured_seconds * (1 - saved / attribution.step_seconds);
   };
   const auto try_change = [&](std::string cause, std::string advice, const Change& change) {
     add(std::move(cause), std::move(advice), scale * replayed_seconds(chosen, change));
@@ -128,13 +132,13 @@ WhatIfs what_if(const std::vector<RecordedStep>& steps, const Attribution& attri
     add(fmt::format("{} micro-batches in place of {}", 2 * steps[0].micro_batches,
                     steps[0].micro_batches),
         fmt::format("--micro-batches {}", 2 * steps[0].micro_batches),
-        seconds_with_more_micro_batches(chosen, attribution));
+        without_share(saved_by_more_micro_batches(steps[0], attribution)));
   }
   if (all[Category::data] > 0.001 * step)
     try_change("data always there", "more --set data.threads, faster storage, or smaller samples",
                [](const RecordedStep&, ReplayTimes& t) { without_loading(t); });
   if (all[Category::checkpoint] > 0)
-    add("no checkpoints", "save less often", attribution.step_seconds - all[Category::checkpoint]);
+    add("no checkpoints", "save less often", without_share(all[Category::checkpoint]));
   std::ranges::stable_sort(result.list, {}, &WhatIf::step_seconds);
   return result;
 }

@@ -18,7 +18,7 @@ struct WhatIf {
 };
 
 struct WhatIfs {
-  double measured_seconds = 0;  // a step, mean of those that were replayed
+  double measured_seconds = 0;  // a step, median of those that were replayed
   double replay_seconds = 0;
   std::vector<WhatIf> list;  // the largest gain first
 

@@ -79,6 +79,10 @@ torch::Tensor FlatParameters::gradient_view(const Slot& slot) const {
   return gradients_.narrow(0, slot.offset, slot.count).view(slot.parameter.sizes());
 }
 
+void FlatParameters::renew_gradients() {
+  for (const Slot& slot : slots_) slot.parameter.mutable_grad() = gradient_view(slot);
+}
+
 void FlatParameters::attach_gradients() {
   const torch::NoGradGuard no_grad;
   for (Slot& slot : slots_) {

@@ -52,7 +52,9 @@ class FlatParameters {
   // Makes the gradients ready for a step: zeroes them, but for those that kernels of ours will
   // replace. To be called after the same function of the sink.
   void begin_step();
-  // The same for a caller whose parameters have gradients as autograd leaves them: one that is
+  // The gradients of the parameters are those of the flat buffer again.
+  void renew_gradients();
+  // begin_step() for a caller whose parameters have gradients as autograd leaves them: one that is
   // there is added to, one that is not (none, after zero_grad()) begins with zero.
   void attach_gradients();
   // To be called before gradients of a parameter are reduced: those of a parameter that no kernel

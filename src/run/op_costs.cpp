@@ -177,6 +177,7 @@ graph::Graph measured_graph(Model& model, const OpCostOptions& options) {
   Measurement first(program, model, many, options), second(program, model, few, options);
   OpMemory memory(program, many, first.context());
   graph::Graph graph = program.graph();
+  graph.estimated = false;
   for (int op = 0; op < ops; ++op) {
     const OpCost a = first.measure(op, &memory), b = second.measure(op);
     graph::Op& known = graph.ops[static_cast<size_t>(op)];

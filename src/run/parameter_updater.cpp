@@ -76,7 +76,7 @@ ParameterUpdater::ParameterUpdater(FlatParameters& parameters, Division division
       part_(division == Division::none   ? 0
             : division == Division::host ? communicator.local_rank()
                                          : communicator.transport().rank()),
-      put_off_(options.needs_norm() || options.reduce_only),
+      put_off_(options.needs_norm() || options.only_reduce),
       fused_(division == Division::host && !put_off_ &&
              communicator.peers_can_read(parameters.gradient_buffer())) {
   const auto& slots = parameters.slots();
@@ -183,8 +183,7 @@ void ParameterUpdater::reduce(Bucket& bucket) {
   } else {
     const comm::Call named = call("allreduce of the gradients");
     if (parts_ == 1)
-      communicator_.allreduce(bucket.gradients,
-                              options_.reduce_only ? comm::Reduction::mean : comm::Reduction::sum,
+      communicator_.allreduce(bucket.gradients, options_.only_reduce.value_or(comm::Reduction::sum),
                               named);
     else if (division_ == Division::host)
       communicator_.allreduce_chunk(bucket.gradients, comm::Reduction::sum, named);
@@ -241,7 +240,7 @@ void ParameterUpdater::finish_reduction() {
 }
 
 void ParameterUpdater::finish_update() {
-  if (put_off_ && factor_) {
+  if (put_off_ && factor_ && !options_.only_reduce) {
     update_.gradient_scale *= *factor_;
     for (const auto& bucket : buckets_) update(*bucket);
   }

@@ -44,8 +44,9 @@ struct UpdateOptions {
   std::optional<double> clip_norm;
   optim::LossScaleOptions loss_scale;
   bool vectors_decay = true;     // biases and the like have weight decay too
-  bool reduce_only = false;      // gradients become their mean over the ranks; others update
   bool skip_not_finite = false;  // a step whose gradients are not all finite is left out
+  // Gradients become their sum or mean over the ranks, and somebody else updates.
+  std::optional<comm::Reduction> only_reduce = {};
 
   bool needs_norm() const { return clip_norm || loss_scale.dynamic || skip_not_finite; }
 };

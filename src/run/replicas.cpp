@@ -25,7 +25,7 @@ Replicas::Replicas(std::vector<torch::Tensor> parameters, comm::Communicator& wo
                                 .own_values = true,
                                 .update = {.bucket_bytes = options.bucket_bytes,
                                            .timeout_seconds = options.timeout_seconds,
-                                           .reduce_only = true}});
+                                           .only_reduce = comm::Reduction::mean}});
   for (const torch::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
 }
 

@@ -52,6 +52,14 @@ int halves(TaskKind kind) {
   }
 }
 
+double emulated_seconds(const Task& task, const StepOptions& options) {
+  if (task.kind == TaskKind::load) return options.emulated_load_seconds;
+  const auto stage = static_cast<size_t>(task.stage);
+  const double work =
+      stage < options.emulated_stage_work.size() ? options.emulated_stage_work[stage] : 1;
+  return halves(task.kind) * work * options.emulated_task_seconds;
+}
+
 void sleep_until(double time) {
   const double left = time - now_seconds();
   if (left > 0) std::this_thread::sleep_for(std::chrono::duration<double>(left));
@@ -96,8 +104,7 @@ double execute_step(Worker& worker, const StepPosition& position, const StepOpti
                           .stage = task.stage};
     recorder.enter(event);
     worker.execute(task);
-    if (options.emulated_task_seconds > 0)
-      sleep_until(event.begin + halves(task.kind) * options.emulated_task_seconds);
+    if (const double least = emulated_seconds(task, options)) sleep_until(event.begin + least);
     if (task.kind == TaskKind::send || task.kind == TaskKind::receive) {
       event.peer = worker.moved().peer;
       event.peer_stage = task.peer;

@@ -1,6 +1,7 @@
 // Does the tasks of a schedule, for real, on this rank, and records how long each took.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "run/worker.h"
@@ -12,9 +13,11 @@ namespace renkei::run {
 // One step. Returns the sum of the losses of the batch.
 struct StepOptions {
   double learning_rate = 0;
-  int64_t samples = 0;               // of all ranks
-  double emulated_task_seconds = 0;  // as in TrainOptions
-  Votes votes = {};                  // of this rank
+  int64_t samples = 0;  // of all ranks
+  // As in TrainOptions.
+  double emulated_task_seconds = 0, emulated_load_seconds = 0;
+  std::span<const double> emulated_stage_work = {};
+  Votes votes = {};  // of this rank
 };
 double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
                     timeline::Recorder& recorder);

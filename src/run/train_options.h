@@ -17,6 +17,7 @@ struct TrainOptions {
   int64_t epochs = 1;
   std::optional<int64_t> steps;  // overrides the epochs
   uint64_t seed = 1;
+  bool shuffle = true;  // false: samples come in the order of the data set
   optim::ScheduleOptions learning_rate;
   UpdateOptions update;
   BatchNormMode batch_norm = BatchNormMode::rank;
@@ -26,6 +27,8 @@ struct TrainOptions {
   double timeout_seconds = 300;
   // Forwards, and each half of a backward, are stretched to this; 0: they take their time.
   double emulated_task_seconds = 0;
+  std::vector<double> emulated_stage_work = {};  // factors of it by stage; empty: 1
+  double emulated_load_seconds = 0;              // the same for a load
 };
 
 TrainOptions train_options(const Settings& settings);

@@ -45,7 +45,11 @@ void Worker::begin_step(const StepPosition& position, double learning_rate, cons
   votes_ = mine;
   context_.sink.begin_step();
   for (const auto& [set, shared] : parameters_)
-    if (shared->flat()) shared->flat()->begin_step();
+    if (shared->flat()) {
+      // Who updates the parameters may have taken their gradients away.
+      if (options_.update.only_reduce) shared->flat()->renew_gradients();
+      shared->flat()->begin_step();
+    }
   for (Stage& stage : training_->stages)
     for (int m = 0; m < lanes.micro_batches(); ++m) {
       MicroBatch& micro = stage.micro_batch(m);

@@ -50,6 +50,7 @@ data::SamplerOptions Worker::sampling() const {
   return {.count = job_.train_data.count(),
           .global_batch = job_.plan.batch.global,
           .seed = options_.seed,
+          .shuffle = options_.shuffle,
           .run = options_.loader.run};
 }
 
@@ -163,7 +164,8 @@ void Worker::divide_state() {
     SharedParameters::Options options{
         .ranks = tied ? set.ranks : ranks_of_stage_[static_cast<size_t>(s)],
         .channel = channel(tied ? job_.plan.chunks + s - stages : s / groups),
-        .divide = job_.plan.sharded_optimizer,
+        .divide = job_.plan.sharded_optimizer && !options_.update.only_reduce,
+        .own_values = options_.update.only_reduce.has_value(),
         .update = options_.update};
     if (tied) options.update.overlap = false;  // nothing is computed any more
     std::vector<torch::Tensor> parameters;

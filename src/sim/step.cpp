@@ -64,6 +64,18 @@ class VirtualTraining {
     return schedule::evaluate(ranked, schedule::Record::events);
   }
 
+  // Of the rank that loads the most.
+  double load_seconds() const {
+    double longest = 0;
+    for (size_t group = 0; group < groups_.size(); ++group) {
+      double of_group = 0;
+      for (const Task& task : groups_[group])
+        if (task.kind == TaskKind::load)
+          of_group += options_.load_seconds_per_sample * samples_of(task.stage);
+      longest = std::max(longest, of_group);
+    }
+    return longest;
+  }
   double update_seconds() const {
     double longest = 0;
     for (const auto& times : evaluated_.times) longest = std::max(longest, times.update);
@@ -91,6 +103,10 @@ class VirtualTraining {
     for (int i = 0; i < range.count; ++i) ranks.push_back(range[i]);
     return ranks;
   }
+  double samples_of(int stage) const {
+    const auto replicas = static_cast<int>(ranks_of_[at(stage)].size());
+    return objective_.samples(shape_.micro_batches, replicas);
+  }
   double gradient_bytes(size_t stage) const {
     const auto& cuts = evaluated_.layout.cuts;
     return objective_.cuts().bytes(cuts[stage], cuts[stage + 1]).trainable;
@@ -112,6 +128,8 @@ class VirtualTraining {
       case TaskKind::backward_weight:
         seconds = times.backward_weight;
         break;
+      case TaskKind::load:
+        return options_.load_seconds_per_sample * samples_of(task.stage);
       case TaskKind::update:
         return task.stage < shape_.stages ? times.update + (causes.network ? times.gather : 0) : 0;
       default:
@@ -205,7 +223,8 @@ SimulatedStep simulate_step(const plan::Objective& objective, const plan::Evalua
   StepParts& parts = result.parts;
   parts.compute = mean_busy(equal);
   parts.update = training.update_seconds();
-  parts.bubble = std::max(0.0, equal.seconds - parts.compute - parts.update);
+  parts.data = training.load_seconds();
+  parts.bubble = std::max(0.0, equal.seconds - parts.compute - parts.data - parts.update);
   if (parts.bubble < kRounding * equal.seconds) parts.bubble = 0;
   parts.imbalance = local - equal.seconds;
   parts.communication = result.seconds - local;

@@ -7,7 +7,7 @@
 //
 //   communication   what a network that takes no time would save
 //   imbalance       and what devices of equal speed without jitter would save then
-//   bubble          and what is then neither computing nor updating
+//   bubble          and what is then neither computing, nor loading samples, nor updating
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ namespace renkei::sim {
 
 struct StepOptions {
   ReductionOptions reduction;
+  double load_seconds_per_sample = 0;  // that do not hide behind computing
   double compute_factor = 1;  // on the times of the planner: what a device was measured to take
   double jitter = 0;          // of each computation, relative standard deviation
   int steps = 1;              // to take the mean of
@@ -28,8 +29,8 @@ struct StepOptions {
 };
 
 struct StepParts {
-  double compute = 0, update = 0, bubble = 0, imbalance = 0, communication = 0;
-  double seconds() const { return compute + update + bubble + imbalance + communication; }
+  double compute = 0, data = 0, update = 0, bubble = 0, imbalance = 0, communication = 0;
+  double seconds() const { return compute + data + update + bubble + imbalance + communication; }
 };
 
 struct SimulatedStep {

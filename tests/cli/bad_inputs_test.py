@@ -14,6 +14,7 @@ import unittest
 import zipfile
 
 import numpy
+
 from renkei import PROGRAM, Case
 
 LONG = "a" * 256

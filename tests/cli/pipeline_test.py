@@ -54,9 +54,10 @@ class Pipeline(Case):
                           "--plan", file, "--quiet")
 
     def test_a_plan_of_a_recorded_network_is_trained(self):
-        self.run_json("plan", "--model", "lenet", "--measure", "--devices", "2", "--stages", "2",
-                      "--batch", "16", "--micro-batches", "4", "-o", "plan.json", "--save-graph",
-                      "graph.json")
+        plan = self.run_json("plan", "--model", "lenet", "--measure", "--devices", "2", "--stages",
+                             "2", "--batch", "16", "--micro-batches", "4", "-o", "plan.json",
+                             "--save-graph", "graph.json")
+        self.assertEqual(plan["costs"], "measured")
         graph = json.loads(self.path.joinpath("graph.json").read_text())
         self.assertEqual({p["name"] for p in graph["parameters"]} & {"conv1.weight", "fc3.bias"},
                          {"conv1.weight", "fc3.bias"})

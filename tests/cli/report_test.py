@@ -4,6 +4,8 @@ import signal
 import subprocess
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 from renkei import PROGRAM, Case
 
@@ -100,6 +102,48 @@ class Report(Case):
         self.assert_closes(run)
         page = (self.path / "run/report.html").read_text()
         self.assertNotIn('"dropped":0', page)
+
+    def test_watch_shows_a_run_to_those_who_have_the_token(self):
+        self.run_json(*MLP, "--steps", 10, "-n", 2, "--run-dir", "run")
+        watch = subprocess.Popen([PROGRAM, "watch", "run", "--every", "0.1"], cwd=self.path, text=True,
+                                 stdout=subprocess.PIPE)
+        self.addCleanup(watch.stdout.close)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        address = watch.stdout.readline().strip()
+        self.assertRegex(address, r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}$")
+        place, token = address.split("?")
+
+        def get(path, with_token=True):
+            return urllib.request.urlopen(f"{place}{path}{'?' + token if with_token else ''}", timeout=20)
+
+        self.assertIn("<title>Renkei report</title>", get("").read().decode())
+        self.assertEqual(json.load(get("data"))["runs"][0]["ranks"], 2)
+        metrics = get("metrics").read().decode()
+        self.assertIn("\nrenkei_steps_total 10\n", metrics)
+        self.assertRegex(metrics, r'renkei_rank_seconds_total\{rank="1",category="compute"\} [0-9.e-]+\n')
+        with get("events") as events:
+            line = events.readline().decode()
+        status = json.loads(line.removeprefix("data: "))
+        self.assertTrue(status["finished"])
+        for path in ("", "data", "metrics", "events"):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                get(path, with_token=False)
+            self.assertEqual(refused.exception.code, 403)
+            refused.exception.close()
+
+    def test_a_sweep_over_ranks_ends_with_a_page_and_fails_on_regressions(self):
+        sweep = ("bench", "scaling", *MLP[1:], "--steps", 8, "--ranks", "1:2:+1", "--repeat", 1)
+        result = self.run_json(*sweep, "--run-dir", "sweep")
+        self.assertEqual([row["ranks"] for row in result["rows"]], [1, 2])
+        self.assertEqual(result["rows"][0]["efficiency"], 1)
+        self.assertIn('"name":"2-ranks-1"', (self.path / "sweep/report.html").read_text())
+        faster = json.loads((self.path / "sweep/scaling.json").read_text())
+        faster["rows"][1]["samples_per_second"] *= 1000
+        (self.path / "faster.json").write_text(json.dumps(faster))
+        done = self.run_renkei(*sweep, "--run-dir", "again", "--baseline", "faster.json", "--quiet")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("slower: 2 ranks", done.stderr)
 
     def test_what_is_no_run_is_refused(self):
         self.assert_fails(3, "there is no run in nowhere", "name a run directory", "report", "nowhere")

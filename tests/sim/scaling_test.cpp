@@ -44,6 +44,15 @@ TEST(Scaling, OneDeviceOnlyComputesAndUpdates) {
   EXPECT_NEAR(row.step_seconds, 0.24 + row.step.parts.update, 1e-9);
 }
 
+TEST(Scaling, LoadingThatNothingHidesIsDataTime) {
+  Scenario scenario = layers();
+  scenario.step.load_seconds_per_sample = 0.01;
+  const ScalingRow row = simulate_on(scenario, 1);
+  EXPECT_NEAR(row.step.parts.data, 0.08, 1e-12);
+  EXPECT_EQ(row.step.parts.bubble, 0);
+  EXPECT_NEAR(row.step_seconds, 0.32 + row.step.parts.update, 1e-9);
+}
+
 TEST(Scaling, PartsAddUpToTheStepAtEveryLevelOfDetail) {
   for (const Detail detail : {Detail::closed, Detail::rounds, Detail::flows})
     for (const bool search : {false, true}) {

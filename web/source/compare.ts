@@ -50,6 +50,7 @@ export function comparison(report: Report, choose: (index: number) => void): HTM
         title: `${category}: ${seconds(run.time[category])} — ${meaning[category]}` }));
     bars.append(element("span", {}, `${run.ranks} rank${run.ranks === 1 ? "" : "s"}`), line, element("span", {}, seconds(run.step_seconds)));
   }
+  const used = report.categories.filter((category) => runs.some((run) => run.time[category] > 0.002 * longest));
   const rows = runs.map((run) => {
     const open = element("button", { type: "button", "data-run": run.name }, run.name);
     open.addEventListener("click", () => choose(report.runs.indexOf(run)));
@@ -62,7 +63,7 @@ export function comparison(report: Report, choose: (index: number) => void): HTM
     seconds(last.time[category] - runs[0]!.time[category])]).concat([["step", seconds(runs[0]!.step_seconds), seconds(last.step_seconds), seconds(last.step_seconds - runs[0]!.step_seconds)]]);
   return element("div", { class: "grid" },
     card("Scaling", "Samples per second over ranks; the dashed line is the smallest run, multiplied.", scaling(runs) as unknown as Node),
-    card("A step of each run, by cause", "To one scale, so that what grows with the ranks can be seen.", bars, legend(report.categories)),
+    card("A step of each run, by cause", "To one scale, so that what grows with the ranks can be seen.", bars, legend(used)),
     element("div", { class: "wide" }, card("Runs", "Efficiency is speed per rank against the smallest run. A name opens that run below.",
       table(["run", "ranks", "hosts", "samples/s", "step", "efficiency", "communication", "waiting", "why"], rows, "Runs"))),
     element("div", { class: "wide" }, card("Difference by cause", `From ${runs[0]!.name} to ${last.name}, of a step.`,

@@ -1,0 +1,195 @@
+#include "staged_training.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "capture/pt2.h"
+#include "job/choose_plan.h"
+#include "job/run_directory.h"
+#include "job/training_data.h"
+#include "networks/loss.h"
+#include "networks/settings.h"
+#include "optim/settings.h"
+#include "plan/search.h"
+#include "program/effects.h"
+#include "rewrite/rewrite.h"
+#include "run/memory.h"
+#include "run/settings.h"
+
+namespace renkei::python {
+namespace {
+
+data::DType field_type(torch::ScalarType type) {
+  switch (type) {
+    case torch::kUInt8:
+      return data::DType::u8;
+    case torch::kInt8:
+      return data::DType::i8;
+    case torch::kInt16:
+      return data::DType::i16;
+    case torch::kInt32:
+      return data::DType::i32;
+    case torch::kInt64:
+      return data::DType::i64;
+    case torch::kFloat16:
+      return data::DType::f16;
+    case torch::kFloat32:
+      return data::DType::f32;
+    case torch::kFloat64:
+      return data::DType::f64;
+    case torch::kBool:
+      return data::DType::boolean;
+    default:
+      throw Error(ErrorCode::usage,
+                  fmt::format("an input is {}, which samples can't be", torch::toString(type)),
+                  "convert it to a type of whole or real numbers");
+  }
+}
+
+Settings make_settings(const std::map<std::string, std::string>& given) {
+  Settings settings;
+  job::declare_run_settings(settings);
+  networks::declare_settings(settings);
+  job::declare_data_settings(settings);
+  run::declare_settings(settings);
+  optim::declare_settings(settings);
+  rewrite::declare_rewrite_settings(settings);
+  run::declare_compute_settings(settings);
+  comm::declare_settings(settings);
+  plan::declare_settings(settings);
+  for (const auto& [name, value] : given) settings.set(name, value, "settings");
+  return settings;
+}
+
+}  // namespace
+
+// The batch of the step under way, as a data set of its own.
+class StagedTraining::Samples : public data::Dataset {
+ public:
+  explicit Samples(const NamedTensors& batch) {
+    for (const auto& [name, tensor] : batch) {
+      if (tensor.dim() == 0)
+        throw Error(ErrorCode::usage, fmt::format("the input {} has no samples", name),
+                    "give tensors whose first dimension is the batch");
+      fields_.push_back({.name = name,
+                         .dtype = field_type(tensor.scalar_type()),
+                         .shape = tensor.sizes().slice(1).vec()});
+      count_ = tensor.size(0);
+    }
+    set(batch);
+  }
+
+  void set(const NamedTensors& batch) {
+    tensors_.clear();
+    for (const data::Field& field : fields_) {
+      const auto found = batch.find(field.name);
+      if (found == batch.end())
+        throw Error(ErrorCode::usage, fmt::format("the input {} is missing", field.name));
+      const torch::Tensor& tensor = found->second;
+      if (tensor.size(0) != count_ || tensor.sizes().slice(1) != at::IntArrayRef(field.shape) ||
+          field_type(tensor.scalar_type()) != field.dtype)
+        throw Error(ErrorCode::usage,
+                    fmt::format("the input {} has other sizes or another type than in the first "
+                                "step, where there were {} samples of all ranks together",
+                                field.name, count_),
+                    "drop the last, smaller batch of an epoch (drop_last=True)");
+      tensors_.push_back(tensor.contiguous());
+    }
+  }
+
+  int64_t count() const override { return count_; }
+  const std::vector<data::Field>& fields() const override { return fields_; }
+
+ private:
+  void read_fields(int64_t sample, int64_t, std::span<const data::FieldSpan> into) const override {
+    for (const data::FieldSpan& field : into) {
+      const auto* bytes = static_cast<const std::byte*>(tensors_[field.field].data_ptr());
+      std::memcpy(field.bytes.data(), bytes + static_cast<size_t>(sample) * field.bytes.size(),
+                  field.bytes.size());
+    }
+  }
+
+  std::vector<data::Field> fields_;
+  std::vector<torch::Tensor> tensors_;
+  int64_t count_ = 0;
+};
+
+StagedTraining::StagedTraining(World& world, const CapturedModel& captured,
+                               const NamedTensors& batch,
+                               const std::map<std::string, std::string>& given)
+    : samples_(std::make_unique<Samples>(batch)) {
+  Settings settings = make_settings(given);
+  settings.set("train.batch", std::to_string(samples_->count()), "the batch");
+  run::install_memory_pools();
+  program::Program program =
+      capture::read_exported_json(captured.text, captured.tied, "the captured model");
+  program.name = "the model";
+  program =
+      networks::training_program(std::move(program), {.objective = networks::Objective::own_loss});
+  for (const program::Op& op : program.ops) draws_ |= program::draws(op);
+  for (const program::State& state : program.state) {
+    const auto found = captured.state.find(state.name);
+    if (found == captured.state.end())
+      throw Error(ErrorCode::bug, fmt::format("the model has no tensor {}", state.name));
+    model_.training.state.push_back(found->second);
+  }
+  model_.training.program = rewrite::rewrite(program, rewrite::rewrite_options(settings)).program;
+  plan_ = job::choose_plan(settings, {.model = model_,
+                                      .communicator = world.communicator(),
+                                      .compute = run::compute_options(settings),
+                                      .threads = world.threads(),
+                                      .quiet = true})
+              .plan;
+  run::TrainOptions options = run::train_options(settings);
+  options.steps = int64_t{1} << 40;
+  options.shuffle = false;
+  options.update.optimizer = {};
+  options.update.only_reduce = comm::Reduction::sum;
+  session_ = std::make_unique<job::Session>(run::TrainJob{.model = model_,
+                                                          .train_data = *samples_,
+                                                          .held_out = nullptr,
+                                                          .communicator = world.communicator(),
+                                                          .plan = plan_},
+                                            options);
+}
+
+StagedTraining::~StagedTraining() = default;
+
+double StagedTraining::step(const NamedTensors& batch) {
+  samples_->set(batch);
+  return session_->step().loss;
+}
+
+std::string StagedTraining::plan() const {
+  return to_json(plan_).dump();
+}
+
+std::vector<std::string> StagedTraining::names() const {
+  std::vector<std::string> list;
+  for (const program::State& state : model_.training.program.state)
+    if (state.kind != program::StateKind::constant) list.push_back(state.name);
+  return list;
+}
+
+torch::Tensor StagedTraining::fetch(const std::string& name) {
+  const auto& state = model_.training.program.state;
+  const auto found = std::ranges::find(state, name, &program::State::name);
+  return session_->fetch(static_cast<size_t>(found - state.begin()));
+}
+
+std::vector<std::string> StagedTraining::held() const {
+  std::vector<std::string> list;
+  const auto& state = model_.training.program.state;
+  for (size_t i = 0; i < state.size(); ++i)
+    if (model_.has_memory(i)) list.push_back(state[i].name);
+  return list;
+}
+
+void StagedTraining::close() {
+  session_->close();
+}
+
+}  // namespace renkei::python
