@@ -68,7 +68,8 @@ NETWORKS: dict[str, Network] = {
     "mnasnet0_5": _torchvision("mnasnet0_5"),
     "shufflenet_v2_x0_5": _torchvision("shufflenet_v2_x0_5"),
     "googlenet": _torchvision("googlenet", 96, sample=True, aux_logits=True, init_weights=False),
-    "inception_v3": _torchvision("inception_v3", 96, init_weights=False),
+    # Its auxiliary head takes images of 299 pixels.
+    "inception_v3": _torchvision("inception_v3", 96, init_weights=False, aux_logits=False),
     "efficientnet_b0": _torchvision("efficientnet_b0"),
     "regnet_y_400mf": _torchvision("regnet_y_400mf"),
     "convnext_tiny": _torchvision("convnext_tiny"),
