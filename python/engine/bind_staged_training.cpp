@@ -24,7 +24,6 @@ void bind_staged_training(py::module_& module) {
       .def("step", &StagedTraining::step, py::arg("batch"), Unlocked())
       .def("fetch", &StagedTraining::fetch, py::arg("name"), Unlocked())
       .def("close", &StagedTraining::close, Unlocked())
-      .def_property_readonly("draws", &StagedTraining::draws)
       .def_property_readonly("plan", &StagedTraining::plan)
       .def_property_readonly("names", &StagedTraining::names)
       .def_property_readonly("held", &StagedTraining::held);

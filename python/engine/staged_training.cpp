@@ -14,7 +14,6 @@
 #include "networks/settings.h"
 #include "optim/settings.h"
 #include "plan/search.h"
-#include "program/effects.h"
 #include "rewrite/rewrite.h"
 #include "run/memory.h"
 #include "run/settings.h"
@@ -62,6 +61,15 @@ Settings make_settings(const std::map<std::string, std::string>& given) {
   plan::declare_settings(settings);
   for (const auto& [name, value] : given) settings.set(name, value, "settings");
   return settings;
+}
+
+program::Program training_program(const CapturedModel& captured, const Settings& settings) {
+  program::Program program =
+      capture::read_exported_json(captured.text, captured.tied, "the captured model");
+  program.name = "the model";
+  program =
+      networks::training_program(std::move(program), {.objective = networks::Objective::own_loss});
+  return rewrite::rewrite(program, rewrite::rewrite_options(settings)).program;
 }
 
 }  // namespace
@@ -120,46 +128,41 @@ class StagedTraining::Samples : public data::Dataset {
 StagedTraining::StagedTraining(World& world, const CapturedModel& captured,
                                const NamedTensors& batch,
                                const std::map<std::string, std::string>& given)
-    : samples_(std::make_unique<Samples>(batch)) {
+    : world_(world), samples_(std::make_unique<Samples>(batch)) {
   Settings settings = make_settings(given);
   settings.set("train.batch", std::to_string(samples_->count()), "the batch");
   run::install_memory_pools();
-  program::Program program =
-      capture::read_exported_json(captured.text, captured.tied, "the captured model");
-  program.name = "the model";
-  program =
-      networks::training_program(std::move(program), {.objective = networks::Objective::own_loss});
-  for (const program::Op& op : program.ops) draws_ |= program::draws(op);
-  for (const program::State& state : program.state) {
+  model_.training.program = training_program(captured, settings);
+  for (const program::State& state : model_.training.program.state) {
     const auto found = captured.state.find(state.name);
     if (found == captured.state.end())
       throw Error(ErrorCode::bug, fmt::format("the model has no tensor {}", state.name));
     model_.training.state.push_back(found->second);
   }
-  model_.training.program = rewrite::rewrite(program, rewrite::rewrite_options(settings)).program;
   plan_ = job::choose_plan(settings, {.model = model_,
                                       .communicator = world.communicator(),
                                       .compute = run::compute_options(settings),
                                       .threads = world.threads(),
                                       .quiet = true})
               .plan;
-  run::TrainOptions options = run::train_options(settings);
-  options.steps = int64_t{1} << 40;
-  options.shuffle = false;
-  options.update.optimizer = {};
-  options.update.only_reduce = comm::Reduction::sum;
-  session_ = std::make_unique<job::Session>(run::TrainJob{.model = model_,
-                                                          .train_data = *samples_,
-                                                          .held_out = nullptr,
-                                                          .communicator = world.communicator(),
-                                                          .plan = plan_},
-                                            options);
+  options_ = run::train_options(settings);
+  options_.steps = int64_t{1} << 40;
+  options_.shuffle = false;
+  options_.update.optimizer = {};
+  options_.update.only_reduce = comm::Reduction::sum;
 }
 
 StagedTraining::~StagedTraining() = default;
 
 double StagedTraining::step(const NamedTensors& batch) {
   samples_->set(batch);
+  if (!session_)
+    session_ = std::make_unique<job::Session>(run::TrainJob{.model = model_,
+                                                            .train_data = *samples_,
+                                                            .held_out = nullptr,
+                                                            .communicator = world_.communicator(),
+                                                            .plan = plan_},
+                                              options_);
   return session_->step().loss;
 }
 
@@ -175,6 +178,7 @@ std::vector<std::string> StagedTraining::names() const {
 }
 
 torch::Tensor StagedTraining::fetch(const std::string& name) {
+  if (!session_) throw Error(ErrorCode::usage, "there was no step yet", "call step(…) first");
   const auto& state = model_.training.program.state;
   const auto found = std::ranges::find(state, name, &program::State::name);
   return session_->fetch(static_cast<size_t>(found - state.begin()));
@@ -189,7 +193,7 @@ std::vector<std::string> StagedTraining::held() const {
 }
 
 void StagedTraining::close() {
-  session_->close();
+  if (session_) session_->close();
 }
 
 }  // namespace renkei::python

@@ -25,7 +25,8 @@ struct CapturedModel {
 
 class StagedTraining {
  public:
-  // All ranks together. `batch` is an example of what step() gets; `settings` are those of
+  // All ranks together: plans. The first step divides the parameters, so that the model can be run
+  // as a whole until then. `batch` is an example of what step() gets; `settings` are those of
   // `renkei train`, as text.
   StagedTraining(World& world, const CapturedModel& model, const NamedTensors& batch,
                  const std::map<std::string, std::string>& settings);
@@ -33,8 +34,7 @@ class StagedTraining {
 
   // Computes the gradients of the mean loss of all samples, which is returned.
   double step(const NamedTensors& batch);
-  bool draws() const { return draws_; }  // random numbers, as dropout does
-  std::string plan() const;              // as in plan.json
+  std::string plan() const;  // as in plan.json
   std::vector<std::string> names() const;
   // All ranks together: the tensor on rank 0, undefined elsewhere.
   torch::Tensor fetch(const std::string& name);
@@ -44,10 +44,11 @@ class StagedTraining {
  private:
   class Samples;
 
+  World& world_;
   std::unique_ptr<Samples> samples_;
   run::Model model_;
   plan::Plan plan_;
-  bool draws_ = false;
+  run::TrainOptions options_;
   std::unique_ptr<job::Session> session_;
 };
 

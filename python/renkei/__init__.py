@@ -2,6 +2,7 @@
 
 import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
 
+from renkei.capture import opaque
 from renkei.errors import RenkeiError
 from renkei.parallel import Parallel, parallelize
 from renkei.train_step import TrainStep, train_step
@@ -28,6 +29,7 @@ __all__ = [
     "init",
     "is_initialized",
     "local_rank",
+    "opaque",
     "parallelize",
     "rank",
     "size",
