@@ -15,6 +15,7 @@
 #include "optim/settings.h"
 #include "plan/search.h"
 #include "rewrite/rewrite.h"
+#include "run/cut_program.h"
 #include "run/memory.h"
 #include "run/settings.h"
 
@@ -73,6 +74,14 @@ program::Program training_program(const CapturedModel& captured, const Settings&
 }
 
 }  // namespace
+
+std::vector<std::string> ops_of(const CapturedModel& captured,
+                                const std::map<std::string, std::string>& given) {
+  const run::CutProgram cut(training_program(captured, make_settings(given)));
+  std::vector<std::string> ids;
+  for (const graph::Op& op : cut.graph().ops) ids.push_back(op.id);
+  return ids;
+}
 
 // The batch of the step under way, as a data set of its own.
 class StagedTraining::Samples : public data::Dataset {
@@ -143,7 +152,8 @@ StagedTraining::StagedTraining(World& world, const CapturedModel& captured,
                                       .communicator = world.communicator(),
                                       .compute = run::compute_options(settings),
                                       .threads = world.threads(),
-                                      .quiet = true})
+                                      .quiet = true,
+                                      .samples = batch})
               .plan;
   options_ = run::train_options(settings);
   options_.steps = int64_t{1} << 40;

@@ -23,6 +23,10 @@ struct CapturedModel {
   NamedTensors state;  // the model's own tensors
 };
 
+// The ops of a captured model that a plan puts into stages; each beginning of the list can be one.
+std::vector<std::string> ops_of(const CapturedModel& model,
+                                const std::map<std::string, std::string>& settings);
+
 class StagedTraining {
  public:
   // All ranks together: plans. The first step divides the parameters, so that the model can be run

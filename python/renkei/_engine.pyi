@@ -36,6 +36,8 @@ class Replicas:
 
 def set_threads(threads: int) -> None: ...
 
+def ops_of(text: str, tied: list[tuple[str, str]], settings: dict[str, str]) -> list[str]: ...
+
 class StagedTraining:
     def __init__(
         self,

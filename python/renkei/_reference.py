@@ -1,9 +1,8 @@
 """The first step as the model is written, to compare the engine's with.
 
-Each rank computes its own batch. Where samples are mixed (batch norm) or buffers change, it matters who is together: then
-the samples of all ranks are cut into one part for each replica of the plan, and the parts are divided among the ranks.
-Micro-batches are no part of what the model computes as written: a plan that cuts mixed samples into some differs, and is
-refused.
+Where samples are mixed (batch norm) or buffers change, it matters which samples are together: so the samples of all ranks
+are cut into one part for each replica of the plan, and the parts are divided among the ranks. Micro-batches are no part of
+what the model computes as written: a plan that cuts mixed samples into some differs, and is refused.
 """
 
 import dataclasses
@@ -64,9 +63,9 @@ class Reference:
         return ""
 
 
-def compute(flat: FlatModel, every: list[list[torch.Tensor]], plan: dict[str, Any], mixes: bool) -> Reference:
+def compute(flat: FlatModel, every: list[list[torch.Tensor]], plan: dict[str, Any]) -> Reference:
     """All ranks together, for a plan; the model stays as it is."""
-    parts, replica = _lanes(plan) if mixes else (world.size(), world.rank())
+    parts, replica = _lanes(plan)
     joined = [torch.cat(tensors) for tensors in zip(*every, strict=True)]
     samples = joined[0].shape[0]
     trained = {name: p for name, p in flat.named_parameters() if p.requires_grad}
@@ -84,7 +83,7 @@ def compute(flat: FlatModel, every: list[list[torch.Tensor]], plan: dict[str, An
                 raise RenkeiError("the loss does not depend on a parameter that is trained", "check requires_grad")
             loss.backward()
             total += loss.detach().double()
-            buffers[part] = {name: b.detach().clone() for name, b in flat.named_buffers()} if mixes else {}
+            buffers[part] = {name: b.detach().clone() for name, b in flat.named_buffers()}
         gradients = {name: p.grad for name, p in trained.items()}
     found = {name: _apart(_summed(gradients.pop(name), p)) for name, p in trained.items()}
     of_part = {part: of for some in world.allgather_object(buffers) for part, of in some.items()}

@@ -163,7 +163,7 @@ class TrainStep:
         self._was_trained = self._trained()
         captured = capture_flat(flat, every, opaque=self._opaque, difference=self._difference)
         self._start(captured, every)
-        reference = _reference.compute(flat, every, self.plan, captured.mixes)
+        reference = _reference.compute(flat, every, self.plan)
         unused = [p for name, p in flat.named_parameters() if reference.gradients.get(name, p) is None]
         self._unused = [p for p in unused if all(p is not other for other in captured.maybe_used)]
         loss = self._step(every)

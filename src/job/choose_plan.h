@@ -1,7 +1,9 @@
 // Which plan does a training run follow? What --plan says: data, auto or a file.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "base/settings.h"
 #include "comm/communicator.h"
@@ -27,6 +29,7 @@ struct PlanInputs {
   run::ComputeOptions compute;
   int threads = 1;  // of each rank
   bool quiet = false;
+  std::map<std::string, torch::Tensor> samples = {};  // to measure with (run/op_costs.h)
 };
 // All ranks together: the first measures and searches, the others get its plan.
 ChosenPlan choose_plan(const Settings& settings, const PlanInputs& inputs);

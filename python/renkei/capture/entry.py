@@ -41,7 +41,6 @@ class Captured:
         self.opaque = {str(key): why for key, why in _found(search, traced)}
         self.assumptions = traced.assumptions
         self.draws = search.draws  # random numbers
-        self.mixes = search.buffers_change or "batch_norm" in self.text  # it matters which samples are together
         self.fixed_batch = traced.fixed_sizes
         why = search.decisions.opaque
         self.stateful = [str(site.key) for site in traced.sites if "changes with" in why.get(site.key, "")]
@@ -108,8 +107,11 @@ def capture(
 
 def capture_flat(flat: FlatModel, calls: list[list[torch.Tensor]], *, opaque: Sequence[str] = (),
                  difference: OnDifference = "opaque", gradients: bool = True) -> Captured:
-    """The same of a flat model, on the tensors of one or more calls."""
-    batches = _that_work(flat, probe_batches(calls))
+    """The same of a flat model, on the tensors of one or more calls. A model on "meta" is not compared."""
+    if any(p.is_meta for p in flat.parameters()):
+        batches = probe_batches([[t.to("meta") for t in call] for call in calls])
+    else:
+        batches = _that_work(flat, probe_batches(calls))
     search = Search(flat, batches, list(_by_hand(flat, opaque)), gradients=gradients and flat.model.training,
                     on_difference=difference)
     return Captured(flat, search.run(), search)

@@ -19,7 +19,7 @@ from renkei.capture.compare import Difference, Result, difference_of, eager_resu
 from renkei.capture.keys import ROOT, Key, Names, is_inside
 from renkei.capture.operators import unkeyed
 from renkei.capture.preserve import preserved, seeded
-from renkei.capture.probe import Line, Probe, kept_hooks
+from renkei.capture.probe import Probe, kept_hooks
 from renkei.capture.sites import NotOpaque
 from renkei.capture.trace import Decisions, Trace, Traced
 from renkei.errors import RenkeiError
@@ -47,7 +47,7 @@ class Search:
         self._from_hooks: set[Key] = set()
         self._eager: list[Result] = []
         self._tries = 0
-        self.draws = self.buffers_change = False
+        self.draws = False
         limit = _SMALL * sum(p.numel() for p in model.parameters())
         # Looked up while an export has other tensors in the places of the parameters.
         self._large = {n for n, m in self._names.modules.items() if sum(p.numel() for p in m.parameters()) > limit}
@@ -56,6 +56,8 @@ class Search:
 
     def run(self) -> Traced:
         """The program, or an error that says what stands in the way."""
+        if any(p.is_meta for p in self._model.parameters()):
+            return self._run_without_values()
         self._look()
         while True:
             self._tries += 1
@@ -77,6 +79,17 @@ class Search:
                         "renkei.parallelize(model, plan='data') trains it as it is written", code="data",
                     ) from error
 
+    def _run_without_values(self) -> Traced:
+        """Of a model on "meta": nothing can be run, so nothing can be opaque, and nothing is compared."""
+        hooks = next(kept_hooks(self._model), None)
+        try:
+            if hooks is not None:
+                raise NotOpaque(hooks[0], hooks[1])
+            return self._trace()
+        except Exception as error:
+            raise RenkeiError(f"the model can't be captured without its values: {_first_line(error)}{_where(error)}",
+                              "build it with values, on the CPU", code="data") from error
+
     # Looking at the model as it is.
 
     def _look(self) -> None:
@@ -87,8 +100,6 @@ class Search:
         for number, batch in enumerate(self._batches[:_COMPARED]):
             with seeded(number):
                 self._eager.append(eager_result(self._model, batch, self._gradients))
-            after = self._eager[-1].buffers
-            self.buffers_change |= any(not torch.equal(b, after[n]) for n, b in self._model.named_buffers())
         self._probe()
 
     def _probe(self) -> None:
@@ -242,9 +253,8 @@ class Search:
     def forbid(self, lines: list[str]) -> None:
         """Assumptions that were violated: they are none in another capture."""
         for text in lines:
-            module, file, number = text.split("\t")
-            line: Line = (module, file, int(number))
-            self.decisions.varying.add(line)
+            _, file, number = text.split("\t")
+            self.decisions.varying.add((file, int(number)))
 
 
 def _frames(error: BaseException) -> Iterator[list[FrameType]]:

@@ -3,6 +3,9 @@
 import collections
 import contextlib
 import dataclasses
+import io
+import logging
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +21,7 @@ from renkei.capture.keys import ROOT, Key, Names, frames_now
 from renkei.capture.operators import add_site
 from renkei.capture.preserve import preserved
 from renkei.capture.probe import Line, Probe
+from renkei.capture.readable import make_readable, text_of
 from renkei.capture.sites import NotOpaque, Place, Site
 
 __all__ = ["Decisions", "Trace", "Traced"]
@@ -30,7 +34,7 @@ class Decisions:
     opaque: dict[Key, str] = dataclasses.field(default_factory=dict)  # and why
     banned: dict[Key, str] = dataclasses.field(default_factory=dict)  # what can't be one operator, and why
     sizes: dict[Line, list[bool]] = dataclasses.field(default_factory=dict)  # what to take a condition on sizes for
-    varying: set[Line] = dataclasses.field(default_factory=set)  # branches that must not be assumptions
+    varying: set[tuple[str, int]] = dataclasses.field(default_factory=set)  # lines whose branches are no assumptions
 
 
 @dataclasses.dataclass
@@ -52,6 +56,7 @@ class Trace:
         self._sites: list[Site] = []
         self._assumptions: list[str] = []
         self._specialised: list[list[Key]] = []
+        self._strict = False  # conditions are not taken for granted
 
     def run(self, batches: list[list[torch.Tensor]]) -> Traced:
         """Sizes that differ between the batches stay open; the first one is traced."""
@@ -62,12 +67,12 @@ class Trace:
         ]
         with preserved(self._model), patches.patched(self._items()):
             torch_too = patches.patched_torch(lambda tensor: self._truth(tensor), lambda *a, **n: self._apply(*a, **n))
-            with torch_too, _patched_shapes(self._guard, self._replaced), self._no_kept_applies():
+            with torch_too, _quiet(), _patched_shapes(self._guard, self._replaced), self._no_kept_applies():
                 program = torch.export.export(
                     self._model, tuple(tensors), dynamic_shapes=(tuple(varying),), strict=False
                 )
         self._check_open(program, varying)
-        _soften_checks(program)
+        make_readable(program, self._names)
         return Traced(program, self._sites, self._assumptions, not any(varying))
 
     # Opaque parts.
@@ -136,7 +141,7 @@ class Trace:
         if kind is CheckpointFunction:  # recomputing is the planner's to decide, and changes no value
             return arguments[0](*arguments[2:])
         key = Key("apply", f"{kind.__module__}.{kind.__qualname__}")
-        if key not in self._probes[0].calls:  # of torch's, while it traces
+        if kind.__module__.startswith(("torch.", "renkei.")):  # while it traces
             return patches.real_apply(kind, *arguments, **named)
         if key in self._decisions.banned:
             raise NotOpaque(None, f"{key}, whose backward an export loses: {self._decisions.banned[key]}")
@@ -171,13 +176,16 @@ class Trace:
         if not isinstance(tensor, FakeTensor) or tensor.constant is not None:
             return patches.real_bool(tensor)
         seen = {p.truths[line][number] if number < len(p.truths[line]) else None for p in self._probes}
-        if len(seen) > 1 or None in seen or line in self._decisions.varying or not self._is_large(line[0]):
+        if len(seen) != 1 or None in seen or line[1:] in self._decisions.varying or not self._is_large(line[0]):
+            self._strict = True
             try:
                 return patches.real_bool(tensor)
             except Exception as refused:  # the part around it becomes opaque
                 raise _at(NotOpaque(None, "a branch depends on values"), self._names) from refused
+            finally:
+                self._strict = False
         value = bool(seen.pop())
-        torch.ops.renkei.assume(tensor, value, _text(line))
+        torch.ops.renkei.assume(tensor, value, text_of(line))
         self._assumptions.append(f"{_shown(line)} is {value}")
         return value
 
@@ -186,7 +194,8 @@ class Trace:
             return original(node, file, number)
         except GuardOnDataDependentSymNode:
             line = self._names.line_of(frames_now())
-            if not node.expr.free_symbols or line in self._decisions.varying or not self._is_large(line[0]):
+            strict = self._strict or line[1:] in self._decisions.varying or not self._is_large(line[0])
+            if strict or not node.expr.free_symbols:
                 raise
             wanted = self._decisions.sizes.setdefault(line, [True, False])
             if not wanted:
@@ -216,6 +225,22 @@ class Trace:
                 raise error
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What torch says about what it can't trace: we say it in our words, if at all."""
+    loggers = [logging.getLogger(f"torch.{name}") for name in ("fx.experimental.symbolic_shapes", "_subclasses.fake_tensor")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
 def _at(error: NotOpaque, names: Names) -> NotOpaque:
     error.around = names.keys_of(frames_now())
     return error
@@ -236,28 +261,6 @@ def _patched_shapes(guard: Callable[..., bool], replaced: Callable[[Any, Any], N
     finally:
         SymNode.guard_bool = guard_bool  # type: ignore[method-assign]
         ShapeEnv._set_replacement = replace  # type: ignore[method-assign]
-
-
-def _soften_checks(program: ExportedProgram) -> None:
-    """A check of sizes that fails ends no step: the step is done again, with another capture."""
-    for node in program.graph.nodes:
-        if node.op == "call_function" and node.target is torch.ops.aten._assert_scalar.default:
-            node.target = torch.ops.renkei.assume_number.default
-            node.args = (node.args[0], _text(_line_of_trace(node)))
-
-
-def _line_of_trace(node: Any) -> Line:
-    trace = str(node.meta.get("stack_trace") or "")
-    lines = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
-    own = [line for line in lines if "/torch/" not in line] or lines
-    if not own:
-        return "", "", 0
-    file, _, rest = own[-1].removeprefix('File "').partition('", line ')
-    return "", file, int(rest.split(",")[0] or 0)
-
-
-def _text(line: Line) -> str:
-    return "\t".join(map(str, line))
 
 
 def _shown(line: Line) -> str:

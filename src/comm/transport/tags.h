@@ -34,7 +34,7 @@ constexpr int kVerdictTag = 1;
 constexpr TagRange kUserTags{0, kChannels* kTagsPerChannel};
 constexpr TagRange kMessageCacheTags{8192, 4};
 constexpr TagRange kStateTags{8196, 1};         // parameters and buffers to rank 0
-constexpr TagRange kStageLinkTags{8200, 8184};  // two for each border between stages
+constexpr TagRange kStageLinkTags{8200, 8184};  // four for each border between stages
 constexpr TagRange kCollectiveTags{16384, kChannels* kTagsPerChannel};
 
 // A tag per collective means that ranks which call different ones time out with both names instead
