@@ -12,4 +12,4 @@ def test_treacherous_models_and_shapes_are_right_data_parallel_and_in_stages() -
 
 
 def test_networks_of_libraries_are_right_data_parallel_and_in_stages() -> None:
-    check(2, "--sample", "--plans", "stages", "hf", "timm", "torchvision/resnet18")
+    check(2, "--sample", "--plans", "stages", "hf/gpt2", "timm", "torchvision/resnet18")

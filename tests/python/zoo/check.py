@@ -73,8 +73,8 @@ def plain(case, model, parts):
     memories = [memory_of(model) for _ in range(parts)]
     losses = []
     for step in range(STEPS):
-        given = batches_of(case, step)
-        given = given if parts > 1 else [joined(given)]
+        every, ranks = batches_of(case, step), renkei.size() // parts
+        given = [joined(every[i : i + ranks]) for i in range(0, len(every), ranks)]
         optimizer.zero_grad()
         total = 0.0
         for part, batch in enumerate(given):
