@@ -5,14 +5,16 @@
 
 import json
 import pathlib
+import re
 import sys
 
 DOCS = pathlib.Path(__file__).parents[3] / "docs" / "capture.md"
+LINE = re.compile(r" [(][a-z_0-9]+[.]py:[0-9]+[)]$")  # it moves
 BEGIN = "<!-- table: written by tests/python/zoo/table.py -->\n"
 
 
 def row(found):
-    what = "; ".join(f"{part}: {why}" for part, why in found.get("opaque", {}).items())
+    what = "; ".join(f"{part}: {LINE.sub('', why)}" for part, why in found.get("opaque", {}).items())
     if found.get("refused"):
         what = f"refused: {found['refused']}"
     assumed = "; ".join(found.get("assumptions", []))
@@ -24,7 +26,8 @@ def main():
     said = [r for r in rows if r.get("opaque") or r.get("assumptions") or r.get("refused")]
     text, _, _ = DOCS.read_text().partition(BEGIN)
     lines = ["| model | opaque, and why | assumed, and checked in every step |", "|---|---|---|", *map(row, said)]
-    count = f"Of {len(rows)} models of the table {len(rows) - len(said)} are captured as a whole.\n\n"
+    families = " and ".join(f"`{name}`" for name in dict.fromkeys(r["name"].partition("/")[0] for r in rows))
+    count = f"Of {len(rows)} models ({families}) {len(rows) - len(said)} are captured as a whole.\n\n"
     DOCS.write_text(text + BEGIN + count + "\n".join(lines) + "\n")
 
 
