@@ -1,5 +1,6 @@
 """The whole step of a model whose loss is given, as one schedule: data parallel or in stages."""
 
+import contextlib
 import hashlib
 import json
 import sys
@@ -9,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from renkei import _agreement, _engine, _reference, parallel, world
-from renkei.capture import Captured, FlatModel, capture_flat, preserved, take_violations
+from renkei.capture import Captured, FlatModel, capture_flat, preserved, preserved_random, take_violations
 from renkei.capture.flat import PREFIX
 from renkei.errors import RenkeiError
 
@@ -223,10 +224,10 @@ class TrainStep:
         assert self._captured is not None
         self._reached.begin()
         if not self._captured.assumptions:
-            return self._engine().step(self._joined(every))
+            return self._computed(self._captured, every)
         take_violations()
         kept = [(b, b.clone()) for b in self._captured.flat.buffers()]
-        loss = self._engine().step(self._joined(every))
+        loss = self._computed(self._captured, every)
         violated = sorted({line for lines in world.allgather_object(take_violations()) for line in lines})
         if not violated:
             return loss
@@ -243,6 +244,11 @@ class TrainStep:
         self._settings["run.seed"] = str(int(self._settings["run.seed"]) + 1)  # steps are counted from 0 again
         self._start(self._captured.without(violated, every), every)
         return self._step(every)
+
+    def _computed(self, captured: Captured, every: list[list[torch.Tensor]]) -> float:
+        """By the engine, whose random numbers are its own: those of the program go on as before."""
+        with preserved_random() if captured.draws or captured.opaque else contextlib.nullcontext():
+            return self._engine().step(self._joined(every))
 
     def _joined(self, every: list[list[torch.Tensor]]) -> dict[str, torch.Tensor]:
         """The batches of all ranks, one after the other."""

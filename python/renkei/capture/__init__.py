@@ -16,6 +16,17 @@ train() or eval(), and holds for any number of samples, the first dimension of t
 from renkei.capture.entry import Captured, capture, capture_flat, opaque
 from renkei.capture.flat import PREFIX, Call, FlatModel
 from renkei.capture.operators import take_violations
-from renkei.capture.preserve import preserved
+from renkei.capture.preserve import preserved, preserved_random
 
-__all__ = ["PREFIX", "Call", "Captured", "FlatModel", "capture", "capture_flat", "opaque", "preserved", "take_violations"]
+__all__ = [
+    "PREFIX",
+    "Call",
+    "Captured",
+    "FlatModel",
+    "capture",
+    "capture_flat",
+    "opaque",
+    "preserved",
+    "preserved_random",
+    "take_violations",
+]
