@@ -177,6 +177,7 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
                        .result = {}};
   try {
     run::TrainOptions options = run::train_options(settings);
+    options.record_operations = settings.text("train.timeline") == "ops";
     // The cores of a host are divided over its ranks, for loading too.
     if (settings.is_auto("data.threads")) options.loader.threads = context.threads;
     job::Session session(job, options);

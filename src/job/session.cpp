@@ -53,6 +53,7 @@ Session::Session(const TrainJob& job, const TrainOptions& options)
     peers_ = staging::make_message_cache(transport, options_.timeout_seconds);
     options_.loader.peers = peers_.get();
   }
+  if (options.record_operations && job.timeline) operations_.emplace(recorder_);
   worker_ = std::make_unique<run::Worker>(job_, options_);
   device_.emplace(options_.device_memory, worker_->held(), transport.rank(),
                   transport.host(transport.rank()));
@@ -92,7 +93,8 @@ run::StepReport Session::step() {
                               .emulated_task_seconds = options_.emulated_task_seconds,
                               .emulated_load_seconds = options_.emulated_load_seconds,
                               .emulated_stage_work = options_.emulated_stage_work,
-                              .votes = std::exchange(mine_, {})},
+                              .votes = std::exchange(mine_, {}),
+                              .operations = operations_ ? &*operations_ : nullptr},
                              recorder_) /
            static_cast<double>(samples);
   });

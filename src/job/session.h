@@ -21,6 +21,7 @@
 #include "data/sampler.h"
 #include "run/device_memory.h"
 #include "run/memory_count.h"
+#include "run/op_recorder.h"
 #include "run/worker.h"
 
 namespace renkei::job {
@@ -105,6 +106,7 @@ class Session {
   std::unique_ptr<run::Worker> worker_;
   std::optional<run::DeviceMemory> device_;
   timeline::Recorder recorder_;
+  std::optional<run::OpRecorder> operations_;
   double memory_asked_ = 0;
   run::TrainResult result_;
 };

@@ -103,7 +103,9 @@ double execute_step(Worker& worker, const StepPosition& position, const StepOpti
                           .index = task.micro_batch,
                           .stage = task.stage};
     recorder.enter(event);
+    if (options.operations) options.operations->begin_task(event);
     worker.execute(task);
+    if (options.operations) options.operations->end_task();
     if (const double least = emulated_seconds(task, options)) sleep_until(event.begin + least);
     if (task.kind == TaskKind::send || task.kind == TaskKind::receive) {
       event.peer = worker.moved().peer;

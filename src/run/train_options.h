@@ -29,6 +29,7 @@ struct TrainOptions {
   double emulated_task_seconds = 0;
   std::vector<double> emulated_stage_work = {};  // factors of it by stage; empty: 1
   double emulated_load_seconds = 0;              // the same for a load
+  bool record_operations = false;                // in the timeline, where there is one
 };
 
 TrainOptions train_options(const Settings& settings);
