@@ -138,11 +138,15 @@ StagedTraining::StagedTraining(World& world, const CapturedModel& captured,
   }
   model_.training.program = rewrite::rewrite(program, rewrite::rewrite_options(settings)).program;
   plan_ = job::choose_plan(settings, {.model = model_,
+                                      .program = program,
                                       .communicator = world.communicator(),
                                       .compute = run::compute_options(settings),
                                       .threads = world.threads(),
                                       .quiet = true})
               .plan;
+  if (plan_.tensor > 1)
+    throw Error(ErrorCode::usage, "layers of a Python module can't be divided among ranks yet",
+                "leave plan.tensor out, or export the model and use renkei train");
   run::TrainOptions options = run::train_options(settings);
   options.steps = int64_t{1} << 40;
   options.shuffle = false;

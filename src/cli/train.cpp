@@ -126,19 +126,30 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
   phases.end("opening of network and data");
   run::ModelOptions model_options = run::model_options(settings, context.threads);
   model_options.on_demand = true;
-  run::Model model =
-      run::make_model(open, job::loss_for(settings, open.network, *data.train), model_options);
+  const networks::LossOptions loss = job::loss_for(settings, open.network, *data.train);
+  run::Model model = run::make_model(open, loss, model_options);
   comm::Communicator communicator(transport,
                                   comm::communicator_options(settings, transport.size()));
   phases.end("making of the model");
   const auto [plan, predicted] = job::choose_plan(
       flags.run ? job::planning_settings(settings, *flags.run, transport.size()) : settings,
       {.model = model,
+       .program = capture::programs_of(open, loss).training,
        .communicator = communicator,
        .compute = run::compute_options(settings),
+       .make_part =
+           [&](const shard::ShardOptions& part) {
+             run::ModelOptions options = model_options;
+             options.shard = part;
+             return run::make_model(open, loss, options);
+           },
        .threads = context.threads,
        .quiet = invocation.quiet});
 
+  if (plan.tensor > 1) {
+    model_options.shard = job::part_of_rank(settings, plan, transport.rank());
+    model = run::make_model(open, loss, model_options);
+  }
   phases.end("planning");
   context.run_directory =
       flags.run ? *flags.run

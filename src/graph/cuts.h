@@ -24,6 +24,7 @@ struct RangeBytes {
   double trainable = 0;  // parameters that have a gradient
   double buffers = 0;    // parameters that have none
   double tied = 0;       // the part of `trainable` that is also used outside the stage
+  double summed = 0;     // the rest of it that is summed over tensor groups
 };
 
 class Cuts {
@@ -82,11 +83,11 @@ class Cuts {
   // Sums over the ops before each cut.
   std::vector<std::vector<Seconds>> seconds_;  // by kind, then by cut
   std::vector<Line> saved_, deferred_, crossing_, crossing_gradients_;
-  std::vector<double> trainable_, buffers_;  // of parameters that only one op uses
+  std::vector<double> trainable_, buffers_, summed_;  // of parameters that only one op uses
   std::vector<int> input_users_;
   struct Shared {  // a parameter that several ops use
     double bytes;
-    bool trainable;
+    bool trainable, summed;
     int users;
     std::vector<int> users_before;
   };

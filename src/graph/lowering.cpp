@@ -166,6 +166,12 @@ class Lowering {
       made.flops += work.flops;
       made.traffic_bytes += work.traffic_bytes;
       made.saved_bytes += work.made_bytes;
+      const auto add = [](Exchange& to, const program::Work::Exchange& of) {
+        to.halves += of.halves;
+        to.bytes += of.bytes;
+      };
+      add(made.exchange_forward, work.exchange_forward);
+      add(made.exchange_backward, work.exchange_backward);
       if (work.flops >= most) {
         most = work.flops;
         chief = &op;

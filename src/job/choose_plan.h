@@ -8,7 +8,7 @@
 #include "job/planning.h"
 #include "plan/plan.h"
 #include "run/compute_options.h"
-#include "run/model.h"
+#include "run/make_model.h"
 
 namespace renkei::job {
 
@@ -23,12 +23,20 @@ plan::Plan expected_plan(const Settings& settings, int ranks);
 
 struct PlanInputs {
   run::Model& model;
+  // The network before it was made fast, for plans that divide its operations; and the model of one
+  // rank's part.
+  const program::Program& program;
   comm::Communicator& communicator;
   run::ComputeOptions compute;
+  // The model of one rank's part; none: operations can't be divided.
+  std::function<run::Model(const shard::ShardOptions& part)> make_part = {};
   int threads = 1;  // of each rank
   bool quiet = false;
 };
 // All ranks together: the first measures and searches, the others get its plan.
 ChosenPlan choose_plan(const Settings& settings, const PlanInputs& inputs);
+
+// The part of the network that a rank computes by a plan.
+shard::ShardOptions part_of_rank(const Settings& settings, const plan::Plan& plan, int rank);
 
 }  // namespace renkei::job

@@ -33,7 +33,10 @@ struct GroupCosts {
   double reduce_per_byte = 0;
   bool shares = false;  // parameters, and with them the work and the state of updates
 
+  double sum_latency = 0, sum_per_byte = 0;  // over all devices of the tensor groups
+
   double reduce_seconds(double bytes, double bucket_bytes) const;
+  double sum_seconds(double bytes, double bucket_bytes) const;
 };
 
 class Objective {
@@ -68,6 +71,7 @@ class Objective {
                      InFlight in_flight, bool recompute, bool sharded) const;
 
  private:
+  int sharing_a_node() const;
   double transfer_seconds(const Layout& layout, int from_group, int to_group,
                           const graph::Line& bytes) const;
 

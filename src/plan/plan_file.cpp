@@ -43,11 +43,6 @@ PlanKind kind_from(const JsonFields& fields) {
   fields.refuse("kind", "data, pipeline, tensor or hybrid");
 }
 
-PlanKind kind_of(int stages, int64_t replicas) {
-  if (stages == 1) return PlanKind::data;
-  return replicas == 1 ? PlanKind::pipeline : PlanKind::hybrid;
-}
-
 void check_ops(const Plan& plan, const std::string& source) {
   std::set<std::string> seen;
   for (const Stage& stage : plan.stage_list)
@@ -100,16 +95,21 @@ void check_numbers(const Plan& plan, const std::string& source) {
 // the other has meant something that would not be done.
 void check_what_follows(const Plan& plan, const JsonFields& fields) {
   const int64_t ranks = plan.ranks();
-  int64_t most = ranks;
+  int64_t most = ranks / plan.tensor;
   if (!plan.stage_list.empty()) {
     most = 0;
-    for (const Stage& stage : plan.stage_list)
-      most = std::max(most, static_cast<int64_t>(stage.ranks.size()));
+    for (const Stage& stage : plan.stage_list) {
+      most = std::max(most, std::ssize(stage.ranks) / plan.tensor);
+      if (std::ssize(stage.ranks) % plan.tensor != 0)
+        fields.refuse("tensor", fmt::format("a divisor of the ranks of each stage, and one has {}",
+                                            stage.ranks.size()));
+    }
   }
   const int64_t samples = plan.batch.global / plan.batch.accumulation;
   if (samples < most)
-    fields.refuse("micro_batches",
-                  fmt::format("fewer: {} samples can't be divided among {} ranks", samples, most));
+    fields.refuse(
+        "micro_batches",
+        fmt::format("fewer: {} samples can't be divided among {} replicas", samples, most));
   const auto must_be = [&](std::string_view name, int64_t given, int64_t follows) {
     if (given != follows)
       fields.refuse(name, fmt::format("{} by the rest of the plan, not {}", follows, given));
@@ -117,7 +117,7 @@ void check_what_follows(const Plan& plan, const JsonFields& fields) {
   must_be("replicas", plan.replicas, most);
   must_be("ranks", fields.integer_or("ranks", 1, kMostRanks, ranks), ranks);
   must_be("micro_batch", plan.batch.micro, (samples + most - 1) / most);
-  const PlanKind kind = kind_of(plan.stages, most);
+  const PlanKind kind = kind_of(plan.stages, most, plan.tensor);
   if (plan.kind != kind)
     fields.refuse("kind", fmt::format("{} by the rest of the plan, not {}", name_of(kind),
                                       name_of(plan.kind)));
@@ -129,10 +129,13 @@ Plan make_plan(const Objective& objective, const Evaluated& evaluated) {
   const Layout& layout = evaluated.layout;
   const int replicas = *std::ranges::max_element(layout.replicas);
   const int64_t batch = objective.problem().batch;
+  const int tensor = objective.problem().tensor;
   Plan plan{
-      .kind = kind_of(layout.stages(), replicas),
+      .kind = kind_of(layout.stages(), replicas, tensor),
       .stages = layout.stages(),
       .replicas = replicas,
+      .tensor = tensor,
+      .tensor_ops = objective.problem().tensor_ops,
       .batch = {.global = batch,
                 .micro = static_cast<int64_t>(objective.samples(layout.micro_batches, replicas)),
                 .accumulation = layout.micro_batches,
@@ -150,7 +153,8 @@ Plan make_plan(const Objective& objective, const Evaluated& evaluated) {
     for (const graph::OpIndex op : objective.cuts().ops_between(from, to))
       stage.ops.push_back(graph.ops[static_cast<size_t>(op)].id);
     const DeviceRange devices = devices_of(layout, group);
-    for (int i = 0; i < devices.count; ++i) stage.ranks.push_back(devices[i]);
+    for (int i = 0; i < devices.count; ++i)
+      for (int t = 0; t < tensor; ++t) stage.ranks.push_back(devices[i] * tensor + t);
     plan.stage_list.push_back(std::move(stage));
   }
   return plan;
@@ -163,7 +167,7 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& source) {
            fmt::format("this renkei reads version {}", kVersion));
   fields.allow_only({"version", "kind", "stages", "replicas", "tensor", "ranks", "batch",
                      "micro_batch", "micro_batches", "schedule", "chunks", "sharded_optimizer",
-                     "stage_list"});
+                     "stage_list", "tensor_ops"});
   Plan plan{.kind = kind_from(fields),
             .stages = static_cast<int>(fields.integer("stages", 1, kMostRanks)),
             .replicas = static_cast<int>(fields.integer("replicas", 1, kMostRanks)),
@@ -175,14 +179,21 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& source) {
             .chunks = static_cast<int>(fields.integer_or("chunks", 1, kMostRanks, 1)),
             .sharded_optimizer = fields.boolean_or("sharded_optimizer", false)};
   plan.batch.ranks = plan.replicas;
-  if (plan.tensor != 1) fields.refuse("tensor", "1: no op is divided among ranks");
+  if (fields.has("tensor_ops"))
+    for (const auto& [op, strategy] : json.at("tensor_ops").items()) {
+      if (!strategy.is_string())
+        fields.refuse("tensor_ops", "names of strategies by op: \"linear\": \"column\"");
+      plan.tensor_ops[op] = strategy.get<std::string>();
+    }
+  if (plan.tensor == 1 && !plan.tensor_ops.empty())
+    fields.refuse("tensor_ops", "left out where tensor is 1");
   const auto names = schedule_names();
   if (std::ranges::count(names, plan.schedule) == 0)
     fields.refuse("schedule", fmt::format("one of {}", fmt::join(names, ", ")));
   if (fields.has("stage_list"))
     for (const JsonFields& stage : fields.objects("stage_list"))
       plan.stage_list.push_back(stage_from(stage));
-  if (plan.stage_list.empty() && (plan.kind != PlanKind::data || plan.stages != 1))
+  if (plan.stage_list.empty() && plan.stages != 1)
     fields.refuse("stage_list", "there, unless each rank has the whole model");
   check_numbers(plan, source);
   check_ops(plan, source);

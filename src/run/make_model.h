@@ -7,6 +7,7 @@
 #include "capture/open_network.h"
 #include "rewrite/rewrite.h"
 #include "run/model.h"
+#include "shard/shard.h"
 
 namespace renkei::run {
 
@@ -16,6 +17,7 @@ struct ModelOptions {
   rewrite::RewriteOptions rewrite = {};
   int threads = 1;         // that make values
   bool on_demand = false;  // tensors of the training state come into being when they are needed
+  shard::ShardOptions shard = {};  // the part that this rank computes
 };
 
 // Throws a data Error where a file has no values, or such that do not fit.

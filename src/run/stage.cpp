@@ -46,6 +46,8 @@ std::vector<torch::Tensor> Stage::compute(MicroBatch& micro, bool with_gradients
     micro.inner[input.value] = std::move(inner);
   }
   context.random = micro.random;
+  context.tensor.samples = micro.samples;
+  context.tensor.step = micro.random.step;
   return body_.run(inputs, micro.samples, pass, context);
 }
 

@@ -115,6 +115,7 @@ void Worker::forward(const Task& task) {
   if (micro.samples == 0) return;
   compute_as(here);
   here.forward(micro, phase_->mode, context_);
+  if (!speaks()) return;
   if (phase_->mode == Stage::Mode::training) {
     loss_sum_ += here.output(micro, 0).value_or(0);
     return;
@@ -160,7 +161,10 @@ void Worker::begin_reduce(const Task& task) {
 // All ranks come to the same decision: the sum of the squares is exact.
 void Worker::take_norm() {
   optim::SquareSum squares;
-  for (const ParameterUpdater* updater : updaters()) squares += updater->squares();
+  for (const auto& [set, shared] : parameters_)
+    if (shared->updater() &&
+        (speaks() || sets_[static_cast<size_t>(set)].share != plan::Share::equal))
+      squares += shared->updater()->squares();
   job_.communicator.allreduce(comm::Buffer(optim::as_integers(squares)), comm::Reduction::sum,
                               call("norm of the gradients"));
   std::optional<double> factor = 1.0;
@@ -278,7 +282,12 @@ std::string Worker::checksum(const comm::Call& call) {
   std::vector<uint64_t> sums;
   for (size_t i = 0; i < holders_.size(); ++i) {
     if (!job_.model.is_trained(i)) continue;
-    const bool mine = holders_[i].front() == world_.rank();
+    if (job_.model.slice(i).is_split()) {
+      const torch::Tensor whole = fetch(i, call);
+      sums.push_back(whole.defined() ? checksum_of(whole) : 0);
+      continue;
+    }
+    const bool mine = speaks() && holders_[i].front() == world_.rank();
     sums.push_back(mine ? checksum_of(job_.model.training.state[i]) : 0);
   }
   const std::span integers(reinterpret_cast<int64_t*>(sums.data()), sums.size());
@@ -286,27 +295,51 @@ std::string Worker::checksum(const comm::Call& call) {
   return Checksum().add(std::as_bytes(std::span(sums))).hex();
 }
 
+int Worker::owner(size_t place, int tensor_index) const {
+  return plan::ranks_of(plan::stage_ranks(job_.plan, tensor_index), stages_of_state_[place])
+      .front();
+}
+
 torch::Tensor Worker::fetch(size_t place, const comm::Call& call) {
   constexpr int kTag = comm::kStateTags.first;
-  const int owner = holders_[place].front();
-  const torch::Tensor& here = job_.model.training.state[place];
-  if (owner == 0) return world_.rank() == 0 ? here.detach() : torch::Tensor();
-  if (world_.rank() == owner) {
-    links_.outbox().send(0, here.detach(), kTag);
-    links_.outbox().wait(call);
+  const torch::NoGradGuard no_grad;
+  shard::Slice slice = job_.model.slice(place);
+  const int parts = slice.is_split() ? slice.part.parts : 1;
+  const bool first = world_.rank() == 0;
+  const torch::Tensor here = job_.model.training.state[place].detach();
+  if (parts == 1 && owner(place, 0) == 0) return first ? here : torch::Tensor();
+  torch::Tensor whole = first ? job_.model.make_whole(place) : torch::Tensor();
+  for (slice.part.index = 0; slice.part.index < parts; ++slice.part.index) {
+    const int from = owner(place, slice.part.index);
+    if (world_.rank() == from && !first) {
+      links_.outbox().send(0, here, kTag);
+      links_.outbox().wait(call);
+    }
+    if (!first) continue;
+    torch::Tensor part = from == 0 ? here : job_.model.make_tensor(place);
+    if (from != 0) {
+      comm::Request request = world_.receive(
+          from, std::span(static_cast<std::byte*>(part.data_ptr()), part.nbytes()), kTag);
+      world_.wait(request, call);
+    }
+    if (parts == 1) return part;
+    const auto each = static_cast<size_t>(part.element_size());
+    const auto at = [&](const torch::Tensor& tensor, int64_t element) {
+      return static_cast<std::byte*>(tensor.data_ptr()) + static_cast<size_t>(element) * each;
+    };
+    part = part.contiguous();
+    slice.for_runs(0, part.numel(), [&](int64_t of_whole, int64_t of_part, int64_t count) {
+      std::copy_n(at(part, of_part), static_cast<size_t>(count) * each, at(whole, of_whole));
+    });
   }
-  if (world_.rank() != 0) return {};
-  torch::Tensor whole = job_.model.make_tensor(place);
-  comm::Request request = world_.receive(
-      owner, std::span(static_cast<std::byte*>(whole.data_ptr()), whole.nbytes()), kTag);
-  world_.wait(request, call);
   return whole;
 }
 
 void Worker::collect(const comm::Call& call) {
   for (size_t i = 0; i < holders_.size(); ++i) {
     torch::Tensor tensor = fetch(i, call);
-    if (tensor.defined() && holders_[i].front() != 0) job_.model.training.state[i].set_data(tensor);
+    if (tensor.defined() && (owner(i, 0) != 0 || job_.model.slice(i).is_split()))
+      job_.model.training.state[i].set_data(tensor);
   }
 }
 
@@ -322,6 +355,7 @@ void Worker::close() {
     }
   for (const auto* groups : {&statistics_, &parameters_})
     for (const auto& [number, group] : *groups) group->close();
+  if (tensor_communicator_) tensor_communicator_->close();
 }
 
 Held Worker::held() const {

@@ -53,6 +53,7 @@ class Worker {
   // All ranks together; stages begin with the parameters of their first rank. What other stages
   // have leaves the memory of this rank.
   Worker(const TrainJob& job, const TrainOptions& options);
+  ~Worker();  // does not communicate
 
   // A step: begin_step(), then each of tasks() in order.
   const schedule::TaskList& tasks() const { return training_->tasks; }
@@ -111,6 +112,8 @@ class Worker {
   void place_stages(Phase& phase);
   void prepare_evaluation();
   void divide_state();
+  void join_tensor_group();
+  int group_number(int set) const;
   void prepare_batch_norm();
   data::SamplerOptions sampling() const;
   // For the stages of this rank; only the fields that they use are read.
@@ -133,6 +136,10 @@ class Worker {
   MicroBatch& micro_batch(const schedule::Task& task) {
     return stage(task.stage).micro_batch(task.micro_batch);
   }
+  // Of what all ranks of a tensor group have alike, one speaks for all.
+  bool speaks() const { return tensor_.index == 0; }
+  // The first rank that has a part of a place of the state.
+  int owner(size_t place, int tensor_index) const;
   SharedParameters& parameters(int set) { return *parameters_.at(set); }
   void compute_as(const Stage& stage);
   StageLinks::End end_at(const schedule::Task& task);
@@ -142,9 +149,14 @@ class Worker {
   TrainOptions options_;
   comm::Transport& world_;
   ExecutionContext context_;
-  std::vector<std::vector<int>> ranks_of_stage_;
-  std::vector<plan::ParameterSet> sets_;   // of all stages, then tied ones
-  std::vector<std::vector<int>> holders_;  // of each place of the state, the ranks that have it
+  plan::TensorPlace tensor_;                      // with whom this rank computes each op
+  std::vector<std::vector<int>> ranks_of_stage_;  // those that have the same part of it
+  std::unique_ptr<comm::SubTransport> tensor_transport_;
+  std::unique_ptr<comm::Communicator> tensor_communicator_;  // null: it computes them alone
+  std::vector<plan::ParameterSet> sets_;                     // of all stages, then tied ones
+  // Of each place of the state, the ranks that have the same part of it.
+  std::vector<std::vector<int>> holders_;
+  std::vector<std::vector<int>> stages_of_state_;
   std::unique_ptr<Phase> training_, evaluation_;
   std::map<int, std::unique_ptr<SharedParameters>> parameters_;  // those of this rank, by set
   std::map<int, std::unique_ptr<SharedParameters>> statistics_;  // to exchange them, by stage

@@ -48,7 +48,7 @@ Schedule compute_order(const Shape& shape) {
 }
 
 int group_of_rank(const plan::Plan& plan, int rank) {
-  if (plan.stage_list.empty() && rank < plan.replicas) return 0;
+  if (plan.stage_list.empty() && rank < plan.ranks()) return 0;
   for (size_t stage = 0; stage < plan.stage_list.size(); ++stage)
     if (std::ranges::count(plan.stage_list[stage].ranks, rank) > 0)
       return plan.shape().group_of(static_cast<int>(stage));

@@ -20,6 +20,8 @@ struct Layout {
   std::vector<int> replicas_of = {};  // of each group, where they differ
   bool sharded = false;               // the optimizer's state is divided among the replicas
   int hosts = 1;                      // on which the ranks are, in turn
+  int tensor = 1;                     // ranks that compute each op of a replica together
+  bool split_batch = false;           // these may divide samples too
 
   std::string name() const;
 };
