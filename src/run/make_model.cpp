@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "capture/weights_file.h"
+#include "checkpoint/weights.h"
 #include "networks/initial_values.h"
 #include "shard/solve.h"
 
@@ -60,42 +61,15 @@ void fill(const torch::Tensor& tensor, const shard::Slice& slice, const State& s
   });
 }
 
-NamedTensors::const_iterator find(const NamedTensors& tensors, const State& state) {
-  auto found = tensors.find(state.name);
-  for (const std::string& alias : state.aliases)
-    if (found == tensors.end()) found = tensors.find(alias);
-  return found;
-}
-
-// A file of weights to start from: names must be those of the network, no more and no fewer.
-NamedTensors open_weights(const Program& program, const std::filesystem::path& file) {
-  NamedTensors given = capture::read_weights_file(file), taken;
-  const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorCode::data,
-                fmt::format("{} does not fit the network: {}", file.string(), what),
-                "check model.name and the settings that change its shape, such as model.classes");
-  };
-  for (const State& state : program.state) {
-    if (state.kind == StateKind::constant || !state.persistent) continue;
-    const auto found = find(given, state);
-    if (found == given.end()) refuse(fmt::format("it has no {}", state.name));
-    taken[state.name] = found->second;
-  }
-  for (const State& state : program.state) {
-    given.erase(state.name);
-    for (const std::string& alias : state.aliases) given.erase(alias);
-  }
-  if (!given.empty()) refuse(fmt::format("the network has no {}", given.begin()->first));
-  return taken;
-}
-
 // Where the first values of a network come from: a file of weights, the network's own file, or the
 // seed and the names.
 class FirstValues {
  public:
   FirstValues(const Program& program, const capture::OpenNetwork& open, const ModelOptions& options)
       : source_(open.network.training.name), own_(open.values), options_(options) {
-    if (!options.weights.empty()) weights_ = open_weights(program, options.weights);
+    if (!options.weights.empty())
+      weights_ = capture::fit_weights(program, checkpoint::read_weights(options.weights),
+                                      options.weights.string());
   }
 
   void operator()(const State& state, const shard::Slice& slice,
@@ -181,6 +155,20 @@ Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& 
   if (!options.on_demand)
     for (size_t i = 0; i < model.training.state.size(); ++i) model.materialise(i);
   return model;
+}
+
+BoundProgram make_predictor(const capture::OpenNetwork& open, const ModelOptions& options) {
+  Program program = capture::prediction_of(open);
+  const FirstValues values(open.network.training, open, options);
+  rewrite::RewriteOptions evaluating = options.rewrite;
+  evaluating.training = false;
+  BoundProgram bound{.program = rewrite::rewrite(program, evaluating).program, .state = {}};
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < bound.program.state.size(); ++i) {
+    bound.state.push_back(make_state(bound.program, i).detach());
+    values(bound.program.state[i], bound.state.back());
+  }
+  return bound;
 }
 
 ModelOptions model_options(const Settings& settings, int threads) {

@@ -129,9 +129,9 @@ void Worker::backward(const Task& task) {
   if (micro.samples == 0) return;
   Stage& here = stage(task.stage);
   compute_as(here);
-  here.backward(micro, loss_scale_.scale() / static_cast<double>(global_samples_),
-                task.kind == TaskKind::backward ? Stage::Part::whole : Stage::Part::inputs,
-                context_);
+  here.backward(
+      micro, gradient_factor_ * loss_scale_.scale() / static_cast<double>(global_samples_),
+      task.kind == TaskKind::backward ? Stage::Part::whole : Stage::Part::inputs, context_);
 }
 
 void Worker::backward_weight(const Task& task) {
@@ -169,7 +169,7 @@ void Worker::take_norm() {
                               call("norm of the gradients"));
   std::optional<double> factor = 1.0;
   if (!loss_scale_.should_update(squares.finite()) ||
-      (options_.update.skip_not_finite && !squares.finite()))
+      (options_.update.skip_not_finite && !squares.finite()) || leave_out_)
     factor.reset();
   else if (options_.update.clip_norm)
     factor = optim::clip_factor(squares.norm(), *options_.update.clip_norm);
@@ -182,6 +182,8 @@ void Worker::sum_loss() {
   job_.communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum,
                               call("allreduce of the loss"));
   loss_sum_ = sums[0];
+  leave_out_ = false;
+  gradient_factor_ = 1;
   votes_ = {.stop = sums[1], .save = sums[2], .written = sums[3]};
 }
 

@@ -72,6 +72,13 @@ class Worker {
 
   // All ranks together. Of the parameters, in their order, computed where they are.
   std::string checksum(const comm::Call& call);
+  // All ranks together: whether replicas still have the same parameters. A check Error names those
+  // that differ from most.
+  void compare_replicas(const comm::Call& call);
+  // The next step computes, but changes nothing.
+  void leave_out_update() { leave_out_ = true; }
+  // The gradients of this rank will be wrong in the next step, to see what comes of it.
+  void corrupt_gradients() { gradient_factor_ = kWrong; }
   // All ranks together: a tensor of the state, on rank 0 (undefined elsewhere).
   torch::Tensor fetch(size_t place, const comm::Call& call);
   // All ranks together: the network of rank 0 gets all tensors, also those of other stages.
@@ -99,6 +106,8 @@ class Worker {
   const optim::LossScale& loss_scale() const { return loss_scale_; }
 
  private:
+  static constexpr double kWrong = -1e4;
+
   // The network in stages, in training or in evaluation.
   struct Phase {
     StagedNetwork network;
@@ -128,6 +137,8 @@ class Worker {
   void backward(const schedule::Task& task);
   void backward_weight(const schedule::Task& task);
   void begin_reduce(const schedule::Task& task);
+  void find_drift(std::span<const uint64_t> sums, const program::Program& program,
+                  const plan::ParameterSet& set) const;
   void restore_place(size_t place, checkpoint::Reader& reader);
   void take_norm();
   void sum_loss();
@@ -172,6 +183,8 @@ class Worker {
   double learning_rate_ = 0;
   int64_t global_samples_ = 0;
   double loss_sum_ = 0;
+  bool leave_out_ = false;
+  double gradient_factor_ = 1;
   Votes votes_;
   std::array<double, 2> evaluated_{};  // sums of "loss" and "correct"
   std::optional<StageLinks::Incoming> expected_;

@@ -2,26 +2,21 @@
 // from the plan; the names and the order of elements do not, so that any plan can read what another
 // has written.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "run/worker.h"
 
 namespace renkei::run {
 namespace {
 
+using checkpoint::copy_name;
+using checkpoint::optimizer_name;
 using checkpoint::Reader;
 using checkpoint::Run;
-
-std::string optimizer_name(int state, const std::string& parameter) {
-  return fmt::format("optimizer/{}/{}", state, parameter);
-}
-
-// Running statistics differ from replica to replica; what the first one has goes by its own name.
-std::string copy_name(size_t copy, const std::string& buffer) {
-  return copy == 0 ? buffer : fmt::format("copy/{}/{}", copy, buffer);
-}
 
 Run named_run(const Model& model, size_t place) {
   const program::Program& program = model.training.program;
@@ -142,6 +137,63 @@ void Worker::restore(Reader& reader, const comm::Call& call) {
   const checkpoint::Progress& progress = reader.manifest().progress;
   loss_scale_.go_on_from(progress.loss_scale, progress.good_steps);
   job_.communicator.barrier(call);
+}
+
+// A matrix with a checksum of each set of parameters on each rank, 0 where a rank has none to
+// answer for, becomes known to all; then all see the same.
+void Worker::compare_replicas(const comm::Call& call) {
+  const auto ranks = static_cast<size_t>(world_.size());
+  std::vector<uint64_t> sums(sets_.size() * ranks, 0);
+  for (const auto& [set, shared] : parameters_) {
+    if (!shared->flat() || !shared->has_own_values()) continue;
+    uint64_t& sum = sums[static_cast<size_t>(set) * ranks + static_cast<size_t>(world_.rank())];
+    sum = Checksum().add(shared->flat()->value_buffer().span()).value() | 1;
+  }
+  job_.communicator.allreduce(
+      comm::Buffer(std::span(reinterpret_cast<int64_t*>(sums.data()), sums.size())),
+      comm::Reduction::sum, call);
+  for (size_t set = 0; set < sets_.size(); ++set)
+    find_drift(std::span(sums).subspan(set * ranks, ranks), job_.model.training.program,
+               sets_[set]);
+}
+
+// Who differs is wrong when most agree; of two nobody can tell.
+void Worker::find_drift(std::span<const uint64_t> sums, const program::Program& program,
+                        const plan::ParameterSet& set) const {
+  std::map<uint64_t, std::vector<int>> groups;
+  size_t holders = 0;
+  for (size_t rank = 0; rank < sums.size(); ++rank)
+    if (sums[rank] != 0) {
+      groups[sums[rank]].push_back(static_cast<int>(rank));
+      ++holders;
+    }
+  if (groups.size() < 2) return;
+  const auto most =
+      std::ranges::max_element(groups, {}, [](const auto& group) { return group.second.size(); });
+  const bool majority = 2 * most->second.size() > holders;
+  std::vector<std::string> names;
+  std::optional<int> culprit;
+  for (const auto& [sum, members] : groups) {
+    if (majority && sum == most->first) continue;
+    for (const int rank : members) {
+      names.push_back(comm::name_of_rank(world_, rank));
+      if (majority && !culprit) culprit = rank;
+    }
+  }
+  const std::string& first = program.state[static_cast<size_t>(set.parameters.front())].name;
+  const std::string what =
+      majority
+          ? fmt::format("{} {} other parameters than the {} other replicas", fmt::join(names, ", "),
+                        names.size() == 1 ? "has" : "have", most->second.size())
+          : fmt::format("{} have different parameters, and no majority tells who is right",
+                        fmt::join(names, ", "));
+  Error error(ErrorCode::check,
+              fmt::format("replicas have drifted apart: {} (those from '{}' on)", what, first),
+              "test the memory and the processor of that host, and go on from the last checkpoint: "
+              "--resume");
+  error.rank = culprit;
+  if (culprit) error.host = world_.host(*culprit);
+  throw error;
 }
 
 // With as many replicas as before, each has its own again; with others, all have the mean.

@@ -31,7 +31,8 @@ std::vector<std::string> gather_hosts(MPI_Comm communicator, int size) {
 
 }  // namespace
 
-MpiWorld::MpiWorld() {
+MpiWorld::MpiWorld(BlockingCalls tell) : tell_(std::move(tell)) {
+  const InsideOfMpi inside(tell_, "start-up of MPI");
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   if (provided < MPI_THREAD_MULTIPLE)
@@ -40,12 +41,13 @@ MpiWorld::MpiWorld() {
                 "use an MPI library that was built with MPI_THREAD_MULTIPLE");
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  transport_ = make_mpi_transport(gather_hosts(MPI_COMM_WORLD, size));
+  transport_ = make_mpi_transport(gather_hosts(MPI_COMM_WORLD, size), tell_);
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
 void MpiWorld::close() {
   transport_->close();
+  const InsideOfMpi inside(tell_, "finalisation of MPI");
   MPI_Finalize();
 }
 

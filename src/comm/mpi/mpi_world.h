@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/transport/transport.h"
+#include "comm/mpi/mpi_transport.h"
 
 namespace renkei::comm {
 
@@ -12,7 +12,7 @@ class MpiWorld {
  public:
   // Initialises MPI with support for several threads, learns the host of every rank and ends with
   // a barrier: late nodes are found here, not in the first collective of the training.
-  MpiWorld();
+  explicit MpiWorld(BlockingCalls tell = {});
   // All ranks together, at an orderly end, which waits for all of them. A process that ends with an
   // error ends without it.
   void close();
@@ -27,6 +27,7 @@ class MpiWorld {
   [[noreturn]] void abort(int exit_code);
 
  private:
+  BlockingCalls tell_;
   std::unique_ptr<Transport> transport_;
 };
 
