@@ -32,8 +32,13 @@ std::vector<std::string> gather_hosts(MPI_Comm communicator, int size) {
 }  // namespace
 
 MpiWorld::MpiWorld() {
-  int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  int provided = 0, initialised = 0;
+  MPI_Initialized(&initialised);
+  initialised_here_ = initialised == 0;
+  if (initialised_here_)
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  else
+    MPI_Query_thread(&provided);
   if (provided < MPI_THREAD_MULTIPLE)
     throw Error(ErrorCode::communication,
                 fmt::format("{} does not let several threads communicate", mpi_library()),
@@ -45,8 +50,11 @@ MpiWorld::MpiWorld() {
 }
 
 void MpiWorld::close() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized) return;
   transport_->close();
-  MPI_Finalize();
+  if (initialised_here_) MPI_Finalize();
 }
 
 int MpiWorld::hosts() const {
