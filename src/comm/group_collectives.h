@@ -1,7 +1,8 @@
 // What a process group of a framework needs, made of four operations on buffers wherever they are.
-// Ranks of one host do them in shared memory (shared_memory/host_collectives.h), ranks of several by
-// messages (message_collectives.h). Every operation waits no longer than its Call says, and compares
-// what the ranks call: different sizes, types or names end with an Error that names two ranks.
+// Ranks of one host do them in shared memory (shared_memory/host_collectives.h), ranks of several
+// by messages (message_collectives.h). Every operation waits no longer than its Call says, and
+// compares what the ranks call: different sizes, types or names end with an Error that names two
+// ranks.
 //
 // After an Error the ranks are no longer in step: what is left is to destroy the object.
 #pragma once
@@ -28,8 +29,8 @@ class GroupCollectives {
  public:
   virtual ~GroupCollectives() = default;
 
-  // into = from of rank 0 (reduction) from of rank 1 …, on all ranks or only on the root. Both may be
-  // the same memory. Where no result is wanted, `into` is not looked at.
+  // into = from of rank 0 (reduction) from of rank 1 …, on all ranks or only on the root. Both may
+  // be the same memory. Where no result is wanted, `into` is not looked at.
   virtual void reduce(ConstBuffer from, Buffer into, Reduction reduction, std::optional<int> root,
                       const Call& call) = 0;
   // Rank r gets the reduction of all ranks' parts r. from[r] has as many elements as `into`.

@@ -233,13 +233,27 @@ void Arena::before_fork() {
   // Peers may be at work in this memory; how long they take is not ours to say.
   copied_back_ = in_use_.try_lock_for(std::chrono::seconds(2));
   mutex_.lock();
-  if (copied_back_) make_private(/*also_in_file=*/true);
+  if (copied_back_)
+    make_private(/*also_in_file=*/true);
+  else if (::pipe2(copied_, O_CLOEXEC) != 0)
+    copied_[0] = copied_[1] = -1;
 }
 
 void Arena::after_fork(bool in_child) {
-  if (in_child && !is_child_) {
+  const bool child_copies = !is_child_ && !copied_back_;
+  if (in_child) {
+    if (child_copies) make_private(/*also_in_file=*/false);
     is_child_ = true;
-    if (!copied_back_) make_private(/*also_in_file=*/false);
+  }
+  if (child_copies && copied_[1] >= 0) {
+    // The end of the writing side, here or there, says that the child has its copy.
+    ::close(copied_[1]);
+    char none = 0;
+    if (!in_child)
+      while (::read(copied_[0], &none, 1) < 0 && errno == EINTR) {
+      }
+    ::close(copied_[0]);
+    copied_[0] = copied_[1] = -1;
   }
   mutex_.unlock();
   if (copied_back_) in_use_.unlock();

@@ -94,6 +94,7 @@ class Arena {
   size_t shared_pages_ = 0;
   size_t used_end_ = 0;  // pages that ever were in a block end here
   bool is_child_ = false, copied_back_ = false;
+  int copied_[2] = {-1, -1};  // a pipe by which a child says that it has its copy
 };
 
 }  // namespace renkei::comm

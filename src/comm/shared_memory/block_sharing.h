@@ -1,6 +1,6 @@
 // Who works on which block of a buffer that the ranks of a host divide among them. Each rank has a
-// chunk and does its blocks; where the buffer is large, a rank that has done its own takes blocks of
-// others from a counter that all see: a core that other programs use too, or one for two ranks,
+// chunk and does its blocks; where the buffer is large, a rank that has done its own takes blocks
+// of others from a counter that all see: a core that other programs use too, or one for two ranks,
 // does not hold all up.
 #pragma once
 

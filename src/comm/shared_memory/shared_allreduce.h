@@ -131,7 +131,7 @@ class SharedMemory {
   std::vector<std::byte*> others_;                     // the same
   BlockSharing blocks_;
   size_t result_bytes_ = 0;  // of a result slot
-  size_t turn_ = 0;  // pieces and ends of private buffers so far, over all operations
+  size_t turn_ = 0;          // pieces and ends of private buffers so far, over all operations
 };
 
 }  // namespace renkei::comm

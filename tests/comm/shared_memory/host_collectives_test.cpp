@@ -56,7 +56,7 @@ std::vector<float> sum_of(int ranks, size_t count, uint32_t salt) {
   return sum;
 }
 
-constexpr size_t kCounts[] = {0, 1, 7, 511, 513, 4096, 20'000, 131'072, 300'001};
+constexpr size_t kCounts[] = {0, 7, 513, 20'000, 300'001};
 
 // Every collective on every kind of memory, several times over, in place and not.
 void check_all(GroupCollectives& group, Transport& t, Tensors& tensors) {
@@ -121,7 +121,7 @@ void check_all(GroupCollectives& group, Transport& t, Tensors& tensors) {
 }
 
 TEST(HostCollectives, GiveEveryRankItsResultWhereverTheTensorsAre) {
-  for (const int ranks : {1, 2, 3, 4})
+  for (const int ranks : {1, 2, 3})
     for (const Memory memory : {Memory::shared, Memory::own, Memory::mixed})
       run_on_host(ranks, [&](Transport& t) {
         Tensors tensors(t.rank(), memory);
