@@ -35,6 +35,7 @@ PYBIND11_MODULE(_engine, module) {
   module.attr("torch_version") = TORCH_VERSION;
   py::register_exception_translator(translate);
   bind_world(module);
+  bind_backend(module);
   bind_replicas(module);
   bind_staged_training(module);
 }

@@ -13,6 +13,7 @@
 #include "cluster/launcher.h"
 #include "cluster/limits.h"
 #include "comm/collectives/all_gather.h"
+#include "tensors.h"
 
 namespace renkei::python {
 namespace {
@@ -23,28 +24,6 @@ comm::Reduction reduction_of(const std::string& name) {
     if (comm::name_of(reduction) == name) return reduction;
   throw Error(ErrorCode::usage, fmt::format("there is no reduction '{}'", name),
               "choose sum, mean, max or min");
-}
-
-comm::Buffer buffer_of(const torch::Tensor& tensor) {
-  const auto of = [&](comm::DType dtype) {
-    return comm::Buffer{static_cast<std::byte*>(tensor.data_ptr()),
-                        static_cast<size_t>(tensor.numel()), dtype};
-  };
-  switch (tensor.scalar_type()) {
-    case torch::kFloat32:
-      return of(comm::DType::f32);
-    case torch::kFloat64:
-      return of(comm::DType::f64);
-    case torch::kFloat16:
-      return of(comm::DType::f16);
-    case torch::kBFloat16:
-      return of(comm::DType::bf16);
-    case torch::kInt64:
-      return of(comm::DType::i64);
-    default:
-      throw Error(ErrorCode::bug, fmt::format("a reduction of {} reached C++",
-                                              torch::toString(tensor.scalar_type())));
-  }
 }
 
 std::span<std::byte> bytes_of(std::string& text) {

@@ -1,5 +1,6 @@
 """Trains PyTorch models on the many devices of a supercomputer, and explains the result."""
 
+import renkei_backend as _renkei_backend
 import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
 
 from renkei.errors import RenkeiError
@@ -16,6 +17,8 @@ from renkei.world import (
     rank,
     size,
 )
+
+_renkei_backend.register()
 
 __all__ = [
     "Parallel",

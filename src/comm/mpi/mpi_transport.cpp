@@ -140,6 +140,13 @@ class MpiTransport : public Transport {
     return all != 0;
   }
 
+  int sender_of_next(int tag) override {
+    int found = 0;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, tag, communicator_, &found, &status);
+    return found ? status.MPI_SOURCE : -1;
+  }
+
   void wait(Request& request, const Call& call) override {
     auto* state = static_cast<MpiState*>(request.state());
     if (!state) return;

@@ -33,8 +33,13 @@ std::vector<std::string> gather_hosts(MPI_Comm communicator, int size) {
 
 MpiWorld::MpiWorld(BlockingCalls tell) : tell_(std::move(tell)) {
   const InsideOfMpi inside(tell_, "start-up of MPI");
-  int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  int provided = 0, initialised = 0;
+  MPI_Initialized(&initialised);
+  initialised_here_ = initialised == 0;
+  if (initialised_here_)
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  else
+    MPI_Query_thread(&provided);
   if (provided < MPI_THREAD_MULTIPLE)
     throw Error(ErrorCode::communication,
                 fmt::format("{} does not let several threads communicate", mpi_library()),
@@ -46,9 +51,12 @@ MpiWorld::MpiWorld(BlockingCalls tell) : tell_(std::move(tell)) {
 }
 
 void MpiWorld::close() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized) return;
   transport_->close();
   const InsideOfMpi inside(tell_, "finalisation of MPI");
-  MPI_Finalize();
+  if (initialised_here_) MPI_Finalize();
 }
 
 int MpiWorld::hosts() const {
