@@ -2,8 +2,10 @@
 
 import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
 
+from renkei.datasets import evaluate_all, scatter_dataset
 from renkei.errors import RenkeiError
 from renkei.parallel import Parallel, parallelize
+from renkei.sync_batch_norm import SyncBatchNorm
 from renkei.train_step import TrainStep, train_step
 from renkei.world import (
     allgather_object,
@@ -13,6 +15,7 @@ from renkei.world import (
     init,
     is_initialized,
     local_rank,
+    local_size,
     rank,
     size,
 )
@@ -20,16 +23,20 @@ from renkei.world import (
 __all__ = [
     "Parallel",
     "RenkeiError",
+    "SyncBatchNorm",
     "TrainStep",
     "allgather_object",
     "allreduce",
     "barrier",
     "broadcast",
+    "evaluate_all",
     "init",
     "is_initialized",
     "local_rank",
+    "local_size",
     "parallelize",
     "rank",
+    "scatter_dataset",
     "size",
     "train_step",
 ]
