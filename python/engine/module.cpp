@@ -37,4 +37,5 @@ PYBIND11_MODULE(_engine, module) {
   bind_world(module);
   bind_replicas(module);
   bind_staged_training(module);
+  bind_compiled_graph(module);
 }

@@ -71,3 +71,19 @@ class StagedTraining:
     def names(self) -> list[str]: ...
     @property
     def held(self) -> list[str]: ...
+
+class CompiledGraph:
+    def __init__(
+        self,
+        text: str,
+        tied: list[tuple[str, str]],
+        names: list[str],
+        training: bool,
+        inputs_need_gradients: bool,
+        settings: dict[str, str],
+    ) -> None: ...
+    def run(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]: ...
+    @property
+    def rewrites(self) -> list[str]: ...
+    @property
+    def operations(self) -> list[str]: ...
