@@ -62,8 +62,10 @@ class Request:
 class Queue:
     """One for each process; made by all ranks together."""
 
-    def __init__(self) -> None:
+    def __init__(self, stall_seconds: float = 0.0) -> None:
+        """`stall_seconds`: how long a rank may be missing where others ask; 0: as long as any wait may take."""
         self._ranks: _engine.QueueRanks | None = _engine.QueueRanks(world.world())
+        self._limit = stall_seconds or self._ranks.timeout_seconds
         self._rank, self._size = world.rank(), world.size()
         self._pending: dict[str, Request] = {}
         self._join: Request | None = None
@@ -185,13 +187,11 @@ class Queue:
             request.end(self._last_joined)
 
     def _check_deadline(self, offered: list[Request]) -> None:
-        assert self._ranks is not None
-        limit = self._ranks.timeout_seconds
         for request in offered:
-            if time.monotonic() - request.asked > limit:
+            if time.monotonic() - request.asked > self._limit:
                 missing = ", ".join(str(rank) for rank in self._waiting_for.get(request.name, []))
                 raise RenkeiError(
-                    f"{request.kind} {request.name} was waited for {limit:g} s, and not asked for by rank {missing}",
+                    f"{request.kind} {request.name} was waited for {self._limit:g} s, and not asked for by rank {missing}",
                     "all ranks must call the same collectives; join() is for a rank that has no more data",
                     code="communication",
                 )

@@ -1,6 +1,7 @@
 """Who am I? As Horovod's programs ask it."""
 
 import itertools
+import os
 from typing import Any
 
 from renkei import _queue, world
@@ -74,7 +75,7 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
         raise RenkeiError("init() takes all ranks of the job here", "leave comm and process_sets out")
     world.init()
     if not _queues:
-        _queues.append(_queue.Queue())
+        _queues.append(_queue.Queue(float(os.environ.get("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0"))))
     _initialized = True
 
 
