@@ -6,6 +6,7 @@
 namespace renkei::python {
 
 void bind_backend(pybind11::module_& module);
+void bind_compiled_graph(pybind11::module_& module);
 void bind_replicas(pybind11::module_& module);
 void bind_staged_training(pybind11::module_& module);
 void bind_world(pybind11::module_& module);

@@ -38,4 +38,5 @@ PYBIND11_MODULE(_engine, module) {
   bind_backend(module);
   bind_replicas(module);
   bind_staged_training(module);
+  bind_compiled_graph(module);
 }

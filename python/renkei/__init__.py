@@ -3,8 +3,10 @@
 import renkei_backend as _renkei_backend
 import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
 
+from renkei.datasets import evaluate_all, scatter_dataset
 from renkei.errors import RenkeiError
 from renkei.parallel import Parallel, parallelize
+from renkei.sync_batch_norm import SyncBatchNorm
 from renkei.train_step import TrainStep, train_step
 from renkei.world import (
     allgather_object,
@@ -14,6 +16,7 @@ from renkei.world import (
     init,
     is_initialized,
     local_rank,
+    local_size,
     rank,
     size,
 )
@@ -23,16 +26,20 @@ _renkei_backend.register()
 __all__ = [
     "Parallel",
     "RenkeiError",
+    "SyncBatchNorm",
     "TrainStep",
     "allgather_object",
     "allreduce",
     "barrier",
     "broadcast",
+    "evaluate_all",
     "init",
     "is_initialized",
     "local_rank",
+    "local_size",
     "parallelize",
     "rank",
+    "scatter_dataset",
     "size",
     "train_step",
 ]

@@ -22,6 +22,7 @@ struct RandomKey {
 
 struct ExecutionContext {
   RandomKey random;
+  bool draws_as_torch = false;  // not by the key, but from Torch's own generator
   uint64_t operation_seed = 0;  // of the drawing operation that is being called
   GradientSink sink;
   DeferredGradients* deferred = nullptr;  // while set, gradients of parameters are put off

@@ -67,10 +67,12 @@ constexpr int kLastOfCollectives = kBetweenHosts + kTorusColumn;
 
 constexpr int kStaging = 1 * kStride;
 // The i-th group of ranks that train together: replicas of a stage, ranks with tied parameters.
-constexpr int kMostGroups = kChannels / kStride - 2;
+constexpr int kMostGroups = kChannels / kStride - 3;
 constexpr int group(int i) {
   return (2 + i) * kStride;
 }
+// Collectives that a thread of the Python module does beside everything else.
+constexpr int kQueue = group(kMostGroups);
 }  // namespace channels
 
 namespace checks {
@@ -88,8 +90,7 @@ static_assert(apart(), "two ranges of tags overlap, or one leaves what MPI promi
 static_assert(static_cast<int>(Tag::end) <= kCollectiveTags.first + kTagsPerChannel);
 static_assert(kVerdictTag < kTagsPerChannel);
 static_assert(channels::kLastOfCollectives < channels::kStride);
-static_assert(channels::group(channels::kMostGroups - 1) + channels::kLastOfCollectives <
-              kChannels);
+static_assert(channels::kQueue + channels::kLastOfCollectives < kChannels);
 }  // namespace checks
 
 }  // namespace renkei::comm
