@@ -76,7 +76,8 @@ plan::Problem make_problem(const Settings& settings, const PlanInputs& inputs, i
                  .optimizer_state = static_cast<double>(
                      optim::states_per_parameter(run::train_options(settings).update.optimizer)),
                  .use_all_devices = true,
-                 .ranks_share_memory = inputs.communicator.local_size() == local && local > 1});
+                 .ranks_share_memory =
+                     !inputs.own_values && inputs.communicator.local_size() == local && local > 1});
 }
 
 ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64_t batch,
@@ -91,6 +92,7 @@ ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64
   plan::SearchOptions options = plan::search_options(settings);
   if (const auto count = settings.integer_unless_auto("train.micro_batches"))
     options.micro_batches = {static_cast<int>(*count)};
+  if (!inputs.schedules.empty()) options.schedules = inputs.schedules;
   const plan::SearchResult result = search_with_progress(objective, options, inputs.quiet);
   if (!result.best) throw_nothing_fits(problem, steps, options, result, {"--device-memory", "-n"});
   return {.plan = make_plan(objective, *result.best),
