@@ -6,18 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "capture/pt2.h"
 #include "job/choose_plan.h"
-#include "job/run_directory.h"
-#include "job/training_data.h"
 #include "networks/loss.h"
-#include "networks/settings.h"
-#include "optim/settings.h"
-#include "plan/search.h"
-#include "program/effects.h"
-#include "rewrite/rewrite.h"
 #include "run/memory.h"
-#include "run/settings.h"
 
 namespace renkei::python {
 namespace {
@@ -47,21 +38,6 @@ data::DType field_type(torch::ScalarType type) {
                   fmt::format("an input is {}, which samples can't be", torch::toString(type)),
                   "convert it to a type of whole or real numbers");
   }
-}
-
-Settings make_settings(const std::map<std::string, std::string>& given) {
-  Settings settings;
-  job::declare_run_settings(settings);
-  networks::declare_settings(settings);
-  job::declare_data_settings(settings);
-  run::declare_settings(settings);
-  optim::declare_settings(settings);
-  rewrite::declare_rewrite_settings(settings);
-  run::declare_compute_settings(settings);
-  comm::declare_settings(settings);
-  plan::declare_settings(settings);
-  for (const auto& [name, value] : given) settings.set(name, value, "settings");
-  return settings;
 }
 
 }  // namespace
@@ -119,30 +95,24 @@ class StagedTraining::Samples : public data::Dataset {
 
 StagedTraining::StagedTraining(World& world, const CapturedModel& captured,
                                const NamedTensors& batch,
-                               const std::map<std::string, std::string>& given)
+                               const std::map<std::string, std::string>& given,
+                               timeline::RankFile* timeline)
     : samples_(std::make_unique<Samples>(batch)) {
-  Settings settings = make_settings(given);
+  Settings settings = engine_settings(given);
   settings.set("train.batch", std::to_string(samples_->count()), "the batch");
   run::install_memory_pools();
-  program::Program program =
-      capture::read_exported_json(captured.text, captured.tied, "the captured model");
-  program.name = "the model";
+  program::Program program = read_program(captured);
   program =
       networks::training_program(std::move(program), {.objective = networks::Objective::own_loss});
-  for (const program::Op& op : program.ops) draws_ |= program::draws(op);
-  for (const program::State& state : program.state) {
-    const auto found = captured.state.find(state.name);
-    if (found == captured.state.end())
-      throw Error(ErrorCode::bug, fmt::format("the model has no tensor {}", state.name));
-    model_.training.state.push_back(found->second);
-  }
-  model_.training.program = rewrite::rewrite(program, rewrite::rewrite_options(settings)).program;
+  draws_ = draws_numbers(program);
+  model_.training = bound(program, captured.state, settings);
   plan_ = job::choose_plan(settings, {.model = model_,
                                       .program = program,
                                       .communicator = world.communicator(),
                                       .compute = run::compute_options(settings),
                                       .threads = world.threads(),
-                                      .quiet = true})
+                                      .quiet = true,
+                                      .own_values = true})
               .plan;
   if (plan_.tensor > 1)
     throw Error(ErrorCode::usage, "layers of a Python module can't be divided among ranks yet",
@@ -156,7 +126,8 @@ StagedTraining::StagedTraining(World& world, const CapturedModel& captured,
                                                           .train_data = *samples_,
                                                           .held_out = nullptr,
                                                           .communicator = world.communicator(),
-                                                          .plan = plan_},
+                                                          .plan = plan_,
+                                                          .timeline = timeline},
                                             options);
 }
 

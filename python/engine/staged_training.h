@@ -3,32 +3,23 @@
 // by Python.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "captured_model.h"
 #include "job/session.h"
 #include "world.h"
 
 namespace renkei::python {
-
-using NamedTensors = std::map<std::string, torch::Tensor>;
-
-struct CapturedModel {
-  std::string text;  // of the exported program
-  std::vector<std::pair<std::string, std::string>>
-      tied;            // further names of a tensor, and its first
-  NamedTensors state;  // the model's own tensors
-};
 
 class StagedTraining {
  public:
   // All ranks together. `batch` is an example of what step() gets; `settings` are those of
   // `renkei train`, as text.
   StagedTraining(World& world, const CapturedModel& model, const NamedTensors& batch,
-                 const std::map<std::string, std::string>& settings);
+                 const std::map<std::string, std::string>& settings,
+                 timeline::RankFile* timeline = nullptr);
   ~StagedTraining();
 
   // Computes the gradients of the mean loss of all samples, which is returned.

@@ -3,6 +3,8 @@
 import renkei_backend as _renkei_backend
 import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
 
+from renkei import data
+from renkei.checkpoint import Saving, load, save
 from renkei.datasets import evaluate_all, scatter_dataset
 from renkei.errors import RenkeiError
 from renkei.parallel import Parallel, parallelize
@@ -26,19 +28,23 @@ _renkei_backend.register()
 __all__ = [
     "Parallel",
     "RenkeiError",
+    "Saving",
     "SyncBatchNorm",
     "TrainStep",
     "allgather_object",
     "allreduce",
     "barrier",
     "broadcast",
+    "data",
     "evaluate_all",
     "init",
     "is_initialized",
+    "load",
     "local_rank",
     "local_size",
     "parallelize",
     "rank",
+    "save",
     "scatter_dataset",
     "size",
     "train_step",

@@ -78,7 +78,8 @@ PlanningRequest make_request(const Settings& settings, const PlanInputs& inputs,
           .optimizer_state = static_cast<double>(
               optim::states_per_parameter(run::train_options(settings).update.optimizer)),
           .use_all_devices = true,
-          .ranks_share_memory = inputs.communicator.local_size() == local && local > 1};
+          .ranks_share_memory =
+              !inputs.own_values && inputs.communicator.local_size() == local && local > 1};
 }
 
 // On one host, dividing operations costs more than it saves unless memory is short: then it is
@@ -111,6 +112,7 @@ ChosenPlan search_plan(const Settings& settings, const PlanInputs& inputs, int64
   plan::SearchOptions options = plan::search_options(settings);
   if (const auto count = settings.integer_unless_auto("train.micro_batches"))
     options.micro_batches = {static_cast<int>(*count)};
+  if (!inputs.schedules.empty()) options.schedules = inputs.schedules;
   const Searched found =
       search_plans(settings, request, tensor_plans(inputs, measure), steps, options, inputs.quiet);
   if (!found.result.best)

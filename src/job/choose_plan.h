@@ -32,6 +32,8 @@ struct PlanInputs {
   std::function<run::Model(const shard::ShardOptions& part)> make_part = {};
   int threads = 1;  // of each rank
   bool quiet = false;
+  bool own_values = false;  // each rank has its parameters for itself, and what an optimizer keeps
+  std::vector<plan::ScheduleKind> schedules = {};  // to choose from; empty: what the settings say
 };
 // All ranks together: the first measures and searches, the others get its plan.
 ChosenPlan choose_plan(const Settings& settings, const PlanInputs& inputs);

@@ -53,23 +53,26 @@ std::vector<torch::Tensor> Stage::compute(MicroBatch& micro, bool with_gradients
 
 void Stage::forward(MicroBatch& micro, Mode mode, ExecutionContext& context) {
   const bool gradients = mode == Mode::training && !place_.recompute;
-  micro.made = compute(micro, gradients, Body::Pass::first, context);
+  micro.made = compute(micro, gradients,
+                       micro.changes_buffers ? Body::Pass::first : Body::Pass::again, context);
 }
 
-void Stage::backward(MicroBatch& micro, double loss_gradient, Part part,
+void Stage::backward(MicroBatch& micro, std::optional<double> loss_gradient, Part part,
                      ExecutionContext& context) {
   if (place_.recompute) micro.made = compute(micro, true, Body::Pass::again, context);
   std::vector<torch::Tensor> roots, seeds;
   for (size_t i = 0; i < micro.made.size(); ++i) {
     if (!micro.made[i].requires_grad()) continue;
     const int value = values().made[i];
-    if (value == network_.outputs().front()) {
+    if (loss_gradient && value == network_.outputs().front()) {
       roots.push_back(micro.made[i]);
-      seeds.push_back(gradient_of_loss(micro.made[i], loss_gradient));
-    } else if (const auto found = micro.gradients.find(value); found != micro.gradients.end()) {
-      roots.push_back(micro.made[i]);
-      seeds.push_back(found->second);
+      seeds.push_back(gradient_of_loss(micro.made[i], *loss_gradient));
     }
+    for (const CrossingValues* given : {&micro.gradients, &micro.output_gradients})
+      if (const auto found = given->find(value); found != given->end()) {
+        roots.push_back(micro.made[i]);
+        seeds.push_back(found->second);
+      }
   }
   for (const auto& [value, inner] : micro.inner)
     if (const auto found = micro.gradients.find(value); found != micro.gradients.end()) {
@@ -96,6 +99,7 @@ void Stage::backward(MicroBatch& micro, double loss_gradient, Part part,
   micro.leaves.clear();
   micro.received.clear();
   micro.gradients.clear();
+  micro.output_gradients.clear();
   micro.batch = {};
 }
 
@@ -110,10 +114,15 @@ CrossingValues Stage::outgoing(const MicroBatch& micro) const {
   return tensors;
 }
 
-std::optional<double> Stage::output(const MicroBatch& micro, size_t number) const {
+torch::Tensor Stage::result(const MicroBatch& micro, size_t number) const {
   const auto made = std::ranges::find(values().made, network_.outputs()[number]);
   if (made == values().made.end()) return {};
-  return micro.made[static_cast<size_t>(made - values().made.begin())].item<double>();
+  return micro.made[static_cast<size_t>(made - values().made.begin())];
+}
+
+std::optional<double> Stage::output(const MicroBatch& micro, size_t number) const {
+  const torch::Tensor made = result(micro, number);
+  return made.defined() ? std::optional(made.item<double>()) : std::nullopt;
 }
 
 }  // namespace renkei::run

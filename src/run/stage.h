@@ -25,13 +25,15 @@ using CrossingValues = std::map<int, torch::Tensor>;
 
 struct MicroBatch {
   int64_t samples = 0;
-  RandomKey random;  // its random numbers
+  RandomKey random;             // its random numbers
+  bool changes_buffers = true;  // false: running statistics stay as they are
   Batch batch;
   CrossingValues received;          // values from the stage before
   CrossingValues leaves;            // the same, as the beginning of autograd's graph,
   CrossingValues inner;             // and as the body gets them
   std::vector<torch::Tensor> made;  // values for the stage behind, and results
   CrossingValues gradients;         // of values, from the stage behind
+  CrossingValues output_gradients;  // of results, from whoever uses them
   CrossingValues input_gradients;   // for the stage before
   std::unique_ptr<DeferredGradients> put_off;
 };
@@ -59,15 +61,18 @@ class Stage {
   enum class Mode { training, evaluation };
   void forward(MicroBatch& micro, Mode mode, ExecutionContext& context);
 
-  // `loss_gradient`: of the first output, where it is made here. In two parts, what is put off
-  // stays in the micro-batch. Afterwards it has the gradients for the stage before, and little
-  // else.
+  // `loss_gradient`: of the first output, where it is made here; none where the micro-batch has the
+  // gradients of outputs. In two parts, what is put off stays in the micro-batch. Afterwards it has
+  // the gradients for the stage before, and little else.
   enum class Part { whole, inputs };
-  void backward(MicroBatch& micro, double loss_gradient, Part part, ExecutionContext& context);
+  void backward(MicroBatch& micro, std::optional<double> loss_gradient, Part part,
+                ExecutionContext& context);
 
   // For the stage behind: those made here, without their history, and those passed on.
   CrossingValues outgoing(const MicroBatch& micro) const;
-  // The sum that an output of the network came to; none where it is not made here.
+  // An output of the network; undefined where it is not made here.
+  torch::Tensor result(const MicroBatch& micro, size_t number) const;
+  // The sum that it came to, likewise.
   std::optional<double> output(const MicroBatch& micro, size_t number) const;
 
  private:

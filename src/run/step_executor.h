@@ -11,6 +11,9 @@
 
 namespace renkei::run {
 
+// What is recorded of a task that begins now.
+timeline::Event event_of(const schedule::Task& task, int64_t step);
+
 // One step. Returns the sum of the losses of the batch.
 struct StepOptions {
   double learning_rate = 0;

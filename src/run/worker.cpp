@@ -346,9 +346,7 @@ void Worker::collect(const comm::Call& call) {
 }
 
 void Worker::close() {
-  loader_->close();
-  // The tensors of the network get memory of their own again.
-
+  if (loader_) loader_->close();
   for (const auto& [set, shared] : parameters_)
     for (const int p : sets_[static_cast<size_t>(set)].parameters) {
       torch::Tensor& tensor = job_.model.training.state[static_cast<size_t>(p)];

@@ -33,6 +33,7 @@ struct TrainJob {
   comm::Communicator& communicator;
   plan::Plan plan;
   timeline::RankFile* timeline = nullptr;  // null: only sums are kept
+  bool called = false;  // batches come with calls (called_network.h), not from the data
 };
 
 struct StepPosition {
@@ -105,7 +106,7 @@ class Worker {
   void restore(checkpoint::Reader& reader, const comm::Call& call);  // all ranks together
   const optim::LossScale& loss_scale() const { return loss_scale_; }
 
- private:
+ protected:
   static constexpr double kWrong = -1e4;
 
   // The network in stages, in training or in evaluation.

@@ -87,6 +87,7 @@ Worker::Worker(const TrainJob& job, const TrainOptions& options)
     parts.tied.push_back(sets_[s].stages);
   training_->tasks = schedule::make_schedule(job_.plan, world_.rank(), parts);
 
+  if (job_.called) return;
   loader_ = make_loader(*training_, job_.train_data, options_.loader);
   training_->loader = loader_.get();
 }

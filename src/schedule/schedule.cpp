@@ -119,4 +119,24 @@ TaskList make_evaluation(const plan::Plan& plan, int rank, const std::vector<boo
                         {.loads = loads})[static_cast<size_t>(group_of_rank(plan, rank))];
 }
 
+Halves make_halves(const plan::Plan& plan, int rank, StepParts parts) {
+  Shape shape = plan.shape();
+  if (shape.chunks > 1)
+    throw Error(
+        ErrorCode::usage,
+        "the plan has several stages on a rank, and a program that computes the loss itself "
+        "calls all forwards before the first backward",
+        "plan with the schedule gpipe");
+  shape.kind = ScheduleKind::gpipe;
+  const Schedule order = gpipe(shape);
+  const auto group = static_cast<size_t>(group_of_rank(plan, rank));
+  const auto half = [&](TaskKind kind) {
+    Schedule part = order;
+    for (TaskList& tasks : part)
+      std::erase_if(tasks, [&](const Task& task) { return task.kind != kind; });
+    return with_transfers(part, shape, parts)[group];
+  };
+  return {.forward = half(TaskKind::forward), .backward = half(TaskKind::backward)};
+}
+
 }  // namespace renkei::schedule

@@ -33,7 +33,8 @@ constexpr int kVerdictTag = 1;
 
 constexpr TagRange kUserTags{0, kChannels* kTagsPerChannel};
 constexpr TagRange kMessageCacheTags{8192, 4};
-constexpr TagRange kStateTags{8196, 1};         // parameters and buffers to rank 0
+constexpr TagRange kStateTags{8196, 1};  // parameters and buffers to rank 0
+constexpr TagRange kCallTags{8197, 3};  // inputs, outputs and gradients of a network that is called
 constexpr TagRange kStageLinkTags{8200, 8184};  // two for each border between stages
 constexpr TagRange kCollectiveTags{16384, kChannels* kTagsPerChannel};
 
@@ -76,8 +77,8 @@ constexpr int kQueue = group(kMostGroups);
 }  // namespace channels
 
 namespace checks {
-constexpr std::array kRanges{kUserTags, kMessageCacheTags, kStateTags, kStageLinkTags,
-                             kCollectiveTags};
+constexpr std::array kRanges{kUserTags, kMessageCacheTags, kStateTags,
+                             kCallTags, kStageLinkTags,    kCollectiveTags};
 constexpr bool apart() {
   for (size_t i = 0; i < kRanges.size(); ++i) {
     if (kRanges[i].first < kAllTags.first || kRanges[i].end() > kAllTags.end()) return false;
