@@ -11,6 +11,13 @@ namespace renkei::python {
 
 void bind_staged_training(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
+  module.def(
+      "ops_of",
+      [](std::string text, std::vector<std::pair<std::string, std::string>> tied,
+         const std::map<std::string, std::string>& settings) {
+        return ops_of(CapturedModel{std::move(text), std::move(tied), {}}, settings);
+      },
+      py::arg("text"), py::arg("tied"), py::arg("settings"), Unlocked());
   py::class_<StagedTraining>(module, "StagedTraining")
       .def(py::init([](World& world, std::string text,
                        std::vector<std::pair<std::string, std::string>> tied, NamedTensors state,
@@ -26,7 +33,6 @@ void bind_staged_training(py::module_& module) {
       .def("step", &StagedTraining::step, py::arg("batch"), Unlocked())
       .def("fetch", &StagedTraining::fetch, py::arg("name"), Unlocked())
       .def("close", &StagedTraining::close, Unlocked())
-      .def_property_readonly("draws", &StagedTraining::draws)
       .def_property_readonly("plan", &StagedTraining::plan)
       .def_property_readonly("names", &StagedTraining::names)
       .def_property_readonly("held", &StagedTraining::held);

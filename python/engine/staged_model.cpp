@@ -98,6 +98,7 @@ StagedModel::StagedModel(World& world, const CapturedModel& captured, const Opti
   model_.training = bound(program, captured.state, settings);
   plan_ = job::choose_plan(
               settings, {.model = model_,
+                         .program = model_.training.program,
                          .communicator = world.communicator(),
                          .compute = run::compute_options(settings),
                          .threads = world.threads(),

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "job/choose_plan.h"
 #include "networks/loss.h"
+#include "rewrite/rewrite.h"
+#include "run/cut_program.h"
 #include "run/memory.h"
 
 namespace renkei::python {
@@ -41,6 +43,18 @@ data::DType field_type(torch::ScalarType type) {
 }
 
 }  // namespace
+
+std::vector<std::string> ops_of(const CapturedModel& captured,
+                                const std::map<std::string, std::string>& given) {
+  const run::CutProgram cut(
+      rewrite::rewrite(networks::training_program(read_program(captured),
+                                                  {.objective = networks::Objective::own_loss}),
+                       rewrite::rewrite_options(engine_settings(given)))
+          .program);
+  std::vector<std::string> ids;
+  for (const graph::Op& op : cut.graph().ops) ids.push_back(op.id);
+  return ids;
+}
 
 // The batch of the step under way, as a data set of its own.
 class StagedTraining::Samples : public data::Dataset {
@@ -97,44 +111,42 @@ StagedTraining::StagedTraining(World& world, const CapturedModel& captured,
                                const NamedTensors& batch,
                                const std::map<std::string, std::string>& given,
                                timeline::RankFile* timeline)
-    : samples_(std::make_unique<Samples>(batch)) {
+    : world_(world), samples_(std::make_unique<Samples>(batch)), timeline_(timeline) {
   Settings settings = engine_settings(given);
   settings.set("train.batch", std::to_string(samples_->count()), "the batch");
   run::install_memory_pools();
   program::Program program = read_program(captured);
   program =
       networks::training_program(std::move(program), {.objective = networks::Objective::own_loss});
-  draws_ = draws_numbers(program);
   model_.training = bound(program, captured.state, settings);
   plan_ = job::choose_plan(settings, {.model = model_,
-                                      .program = program,
+                                      .program = model_.training.program,
                                       .communicator = world.communicator(),
                                       .compute = run::compute_options(settings),
                                       .threads = world.threads(),
                                       .quiet = true,
-                                      .own_values = true})
+                                      .own_values = true,
+                                      .samples = batch})
               .plan;
-  if (plan_.tensor > 1)
-    throw Error(ErrorCode::usage, "layers of a Python module can't be divided among ranks yet",
-                "leave plan.tensor out, or export the model and use renkei train");
-  run::TrainOptions options = run::train_options(settings);
-  options.steps = int64_t{1} << 40;
-  options.shuffle = false;
-  options.update.optimizer = {};
-  options.update.only_reduce = comm::Reduction::sum;
-  session_ = std::make_unique<job::Session>(run::TrainJob{.model = model_,
-                                                          .train_data = *samples_,
-                                                          .held_out = nullptr,
-                                                          .communicator = world.communicator(),
-                                                          .plan = plan_,
-                                                          .timeline = timeline},
-                                            options);
+  options_ = run::train_options(settings);
+  options_.steps = int64_t{1} << 40;
+  options_.shuffle = false;
+  options_.update.optimizer = {};
+  options_.update.only_reduce = comm::Reduction::sum;
 }
 
 StagedTraining::~StagedTraining() = default;
 
 double StagedTraining::step(const NamedTensors& batch) {
   samples_->set(batch);
+  if (!session_)
+    session_ = std::make_unique<job::Session>(run::TrainJob{.model = model_,
+                                                            .train_data = *samples_,
+                                                            .held_out = nullptr,
+                                                            .communicator = world_.communicator(),
+                                                            .plan = plan_,
+                                                            .timeline = timeline_},
+                                              options_);
   return session_->step().loss;
 }
 
@@ -150,6 +162,7 @@ std::vector<std::string> StagedTraining::names() const {
 }
 
 torch::Tensor StagedTraining::fetch(const std::string& name) {
+  if (!session_) throw Error(ErrorCode::usage, "there was no step yet", "call step(…) first");
   const auto& state = model_.training.program.state;
   const auto found = std::ranges::find(state, name, &program::State::name);
   return session_->fetch(static_cast<size_t>(found - state.begin()));
@@ -164,7 +177,7 @@ std::vector<std::string> StagedTraining::held() const {
 }
 
 void StagedTraining::close() {
-  session_->close();
+  if (session_) session_->close();
 }
 
 }  // namespace renkei::python

@@ -13,9 +13,14 @@
 
 namespace renkei::python {
 
+// The ops of a captured model that a plan puts into stages; each beginning of the list can be one.
+std::vector<std::string> ops_of(const CapturedModel& model,
+                                const std::map<std::string, std::string>& settings);
+
 class StagedTraining {
  public:
-  // All ranks together. `batch` is an example of what step() gets; `settings` are those of
+  // All ranks together: plans. The first step divides the parameters, so that the model can be run
+  // as a whole until then. `batch` is an example of what step() gets; `settings` are those of
   // `renkei train`, as text.
   StagedTraining(World& world, const CapturedModel& model, const NamedTensors& batch,
                  const std::map<std::string, std::string>& settings,
@@ -24,8 +29,7 @@ class StagedTraining {
 
   // Computes the gradients of the mean loss of all samples, which is returned.
   double step(const NamedTensors& batch);
-  bool draws() const { return draws_; }  // random numbers, as dropout does
-  std::string plan() const;              // as in plan.json
+  std::string plan() const;  // as in plan.json
   std::vector<std::string> names() const;
   // All ranks together: the tensor on rank 0, undefined elsewhere.
   torch::Tensor fetch(const std::string& name);
@@ -35,10 +39,12 @@ class StagedTraining {
  private:
   class Samples;
 
+  World& world_;
   std::unique_ptr<Samples> samples_;
+  timeline::RankFile* timeline_;  // null: nothing is recorded
   run::Model model_;
   plan::Plan plan_;
-  bool draws_ = false;
+  run::TrainOptions options_;
   std::unique_ptr<job::Session> session_;
 };
 

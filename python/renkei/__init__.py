@@ -4,6 +4,7 @@ import renkei_backend as _renkei_backend
 import torch as _torch  # noqa: F401  # before the extension, which uses its libraries
 
 from renkei import data
+from renkei.capture import opaque
 from renkei.checkpoint import Saving, load, save
 from renkei.datasets import evaluate_all, scatter_dataset
 from renkei.errors import RenkeiError
@@ -42,6 +43,7 @@ __all__ = [
     "load",
     "local_rank",
     "local_size",
+    "opaque",
     "parallelize",
     "rank",
     "save",

@@ -32,7 +32,9 @@ graph::Graph measure_ops(const PlanInputs& inputs, run::Model& model, int64_t ba
   run::OpCostOptions costs{.samples = std::clamp<int64_t>(
                                batch / inputs.communicator.transport().size(), 2, kMostSamples),
                            .slowdown = slowdown,
-                           .compute = inputs.compute};
+                           .compute = inputs.compute,
+                           .progress = {},
+                           .inputs = inputs.samples};
   if (progress)
     costs.progress = [=](int64_t done, int64_t total) {
       progress->update({.label = "measuring ops", .done = done, .total = total});

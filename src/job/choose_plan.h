@@ -1,7 +1,9 @@
 // Which plan does a training run follow? What --plan says: data, auto or a file.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "base/settings.h"
 #include "comm/communicator.h"
@@ -34,6 +36,7 @@ struct PlanInputs {
   bool quiet = false;
   bool own_values = false;  // each rank has its parameters for itself, and what an optimizer keeps
   std::vector<plan::ScheduleKind> schedules = {};  // to choose from; empty: what the settings say
+  std::map<std::string, torch::Tensor> samples = {};  // to measure with (run/op_costs.h)
 };
 // All ranks together: the first measures and searches, the others get its plan.
 ChosenPlan choose_plan(const Settings& settings, const PlanInputs& inputs);

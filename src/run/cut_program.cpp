@@ -7,7 +7,24 @@
 namespace renkei::run {
 
 CutProgram::CutProgram(const program::Program& program, int64_t samples)
-    : lowered_(graph::lower(program, samples)) {}
+    : lowered_(graph::lower(program, samples)) {
+  for (const program::ValueId id : lowered_.values) {
+    const auto& sizes = lowered_.program.value(id).sizes;
+    const auto depends_on = [&](const program::Symbol& symbol) {
+      return !symbol.batch && std::ranges::any_of(sizes, [&](const program::Size& size) {
+        return size.mentions(symbol.name);
+      });
+    };
+    open_sizes_.push_back(std::ranges::any_of(lowered_.program.symbols, depends_on));
+  }
+  // Of these an export knows the most that there can be, and says that it is so much.
+  for (const program::Op& op : lowered_.program.ops)
+    if (op.target.starts_with("aten._pack_padded_sequence."))
+      for (const program::ValueId output : op.outputs)
+        if (const auto found = std::ranges::find(lowered_.values, output);
+            found != lowered_.values.end())
+          open_sizes_[static_cast<size_t>(found - lowered_.values.begin())] = true;
+}
 
 Executor CutProgram::executor(const std::vector<graph::OpIndex>& ops,
                               const std::vector<graph::ValueIndex>& outputs) const {

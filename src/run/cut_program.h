@@ -25,6 +25,10 @@ class CutProgram {
 
   std::vector<int64_t> shape(graph::ValueIndex value, int64_t samples) const;
   torch::ScalarType dtype(graph::ValueIndex value) const;
+  // Whether its sizes depend on more than the number of samples: on other values.
+  bool has_open_sizes(graph::ValueIndex value) const {
+    return open_sizes_[static_cast<size_t>(value)];
+  }
   int batch_dimension(graph::ValueIndex value) const {  // -1: it has none
     return lowered_.batch_dimension[static_cast<size_t>(value)];
   }
@@ -37,6 +41,7 @@ class CutProgram {
   }
 
   graph::Lowered lowered_;
+  std::vector<bool> open_sizes_;  // of each value of the graph
 };
 
 }  // namespace renkei::run

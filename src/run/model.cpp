@@ -40,7 +40,8 @@ std::vector<torch::Tensor> Model::trained() const {
 std::vector<torch::Tensor> Model::trained_by_autograd() const {
   std::set<program::ValueId> used_by_torch;
   for (const program::Op& op : training.program.ops)
-    if (!op.target.starts_with("renkei.") || op.target.starts_with("renkei.tp_"))
+    if (!op.target.starts_with("renkei.") || op.target.starts_with("renkei.opaque.") ||
+        op.target.starts_with("renkei.tp_"))
       for (const program::ValueId value : program::references(op)) used_by_torch.insert(value);
   std::vector<torch::Tensor> list;
   for (size_t i = 0; i < training.state.size(); ++i)

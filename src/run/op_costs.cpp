@@ -73,8 +73,7 @@ class Measurement {
     context_.products = options.compute.products;
     context_.sink.direct = options.compute.direct_gradients;
     for (const int input : program.graph().inputs)
-      values_[static_cast<size_t>(input)] =
-          torch::zeros(program.shape(input, samples), program.dtype(input));
+      values_[static_cast<size_t>(input)] = samples_of(input);
     // The last user of a value is the last who needs it.
     last_use_.resize(values_.size(), -1);
     for (size_t op = 0; op < program.graph().ops.size(); ++op)
@@ -111,6 +110,13 @@ class Measurement {
   }
 
  private:
+  torch::Tensor samples_of(int input) const {
+    const auto given = options_.inputs.find(std::string(program_.input_name(input)));
+    if (given == options_.inputs.end() || given->second.size(0) == 0)
+      return torch::zeros(program_.shape(input, samples_), program_.dtype(input));
+    return given->second.index_select(0, torch::arange(samples_).remainder(given->second.size(0)));
+  }
+
   std::vector<torch::Tensor> inputs_of(const Executor& executor) const {
     std::vector<torch::Tensor> inputs;
     for (const int input : program_.inputs_of(executor)) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <string>
 
 #include "graph/graph.h"
 #include "run/compute_options.h"
@@ -15,11 +17,14 @@ struct OpCostOptions {
   double slowdown = 1;  // of each time, where more ranks than cores will run at once
   ComputeOptions compute = {};
   std::function<void(int64_t done, int64_t total)> progress = {};
+  // Samples to compute with, by the names of the program's inputs; zeros where there are none. An
+  // operation whose work depends on values (lengths of sequences) may not like zeros.
+  std::map<std::string, torch::Tensor> inputs = {};
 };
 
-// Runs the ops of a training program one after the other, forward and backward, on batches of
-// zeros. Needs the memory pools (run/memory.h). The state stays as it is; what has no memory gets
-// it only while it is measured.
+// Runs the ops of a training program one after the other, forward and backward. Needs the memory
+// pools (run/memory.h). The state stays as it is; what has no memory gets it only while it is
+// measured.
 graph::Graph measured_graph(Model& model, const OpCostOptions& options);
 
 }  // namespace renkei::run

@@ -1,4 +1,5 @@
-// Values on their way between stages: activations forward, their gradients back.
+// Values on their way between stages: activations forward, their gradients back. Those whose sizes
+// are only known when they are made (how many tokens an expert gets) travel behind their sizes.
 //
 // Replicas of both stages have the same lanes (lanes.h), so each knows which samples it has in
 // common with which rank. With one number of replicas everywhere tensors go as they are.
@@ -48,8 +49,17 @@ class StageLinks {
       comm::Request request;
       int rank;
     };
+    struct Open {
+      int value;
+      torch::Tensor sizes;
+      torch::ScalarType dtype;
+      int rank;
+      int tag;  // under which the value comes
+      comm::Request request = {};
+    };
     Values values_;
     std::vector<Piece> pieces_;
+    std::vector<Open> open_;
   };
   Incoming post(const End& to, int from_stage);
   Values finish(Incoming incoming, const comm::Call& call);

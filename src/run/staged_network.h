@@ -38,6 +38,7 @@ class StagedNetwork {
     return cut_->shape(value, samples);
   }
   torch::ScalarType dtype(int value) const { return cut_->dtype(value); }
+  bool has_open_sizes(int value) const { return cut_->has_open_sizes(value); }
   int batch_dimension(int value) const { return cut_->batch_dimension(value); }
   bool has_gradient(int value) const {
     return cut_->graph().values[static_cast<size_t>(value)].gradient;

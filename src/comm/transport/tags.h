@@ -35,7 +35,7 @@ constexpr TagRange kUserTags{0, kChannels* kTagsPerChannel};
 constexpr TagRange kMessageCacheTags{8192, 4};
 constexpr TagRange kStateTags{8196, 1};  // parameters and buffers to rank 0
 constexpr TagRange kCallTags{8197, 3};  // inputs, outputs and gradients of a network that is called
-constexpr TagRange kStageLinkTags{8200, 8184};  // two for each border between stages
+constexpr TagRange kStageLinkTags{8200, 8184};  // four for each border between stages
 constexpr TagRange kCollectiveTags{16384, kChannels* kTagsPerChannel};
 
 // A tag per collective means that ranks which call different ones time out with both names instead
