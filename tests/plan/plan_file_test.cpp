@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "schedule/evaluate.h"
@@ -93,7 +94,7 @@ TEST(PlanFile, RefusesWhatDoesNotFitTogether) {
   expect_refused(changed("/stage_list/0/ops/0", good["stage_list"][1]["ops"][0]), "two places");
   expect_refused(changed("/stage_list/0/ops", nlohmann::json::array()), "at least one op");
   expect_refused(changed("/stage_list/1/ranks", nlohmann::json::array()), "at least one rank");
-  expect_refused(changed("/stage_list/0/segments", {1, 1}), "empty where \"recompute\" is false");
+  expect_refused(changed("/stage_list/0/segments", {1, 2}), "empty where \"recompute\" is false");
   nlohmann::json recomputed = changed("/stage_list/0/recompute", true);
   recomputed["stage_list"][0]["segments"] = {1, 1};
   expect_refused(recomputed, "numbers of ops that add up to 3");
