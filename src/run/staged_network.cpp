@@ -18,7 +18,8 @@ StagedNetwork::StagedNetwork(const BoundProgram& network, const plan::Plan& plan
   };
   size_t parts = 0;
   for (const plan::Stage& stage : plan.stage_list) parts += parts_of(stage);
-  if (plan.stages == 1 && parts <= 1) {
+  // A function is not cut: it recomputes all at once.
+  if (plan.stages == 1 && (parts <= 1 || network.function)) {
     keep_whole();
     return;
   }
