@@ -54,6 +54,7 @@ class Cuts {
     return seconds_[kind][to] - seconds_[kind][from];
   }
   RangeBytes bytes(size_t from, size_t to) const;
+  Line saved_bytes(size_t from, size_t to) const { return saved_[to] - saved_[from]; }
   // The largest workspace of an op between, for as many samples as the graph's costs.
   double workspace_bytes(size_t from, size_t to) const;
   const Line& crossing_bytes(size_t cut) const { return crossing_[cut]; }

@@ -181,6 +181,7 @@ Evaluated Objective::cost(const Layout& layout) const {
   const auto in_flight = steps_.in_flight(shape);
   const GroupCosts& everyone = group({0, 1, layout.devices()});
   result.times.resize(at(layout.stages()));
+  result.segment_cuts.resize(at(layout.stages()));
   for (int g = 0; g < layout.groups(); ++g) {
     const GroupCosts& devices = group(devices_of(layout, g));
     const double most = samples(layout.micro_batches, devices.ranks);
@@ -189,9 +190,13 @@ Evaluated Objective::cost(const Layout& layout) const {
     for (const bool again : {false, true}) {
       memory = {};
       recompute = again;
-      for (int stage = g; stage < layout.stages(); stage += layout.groups())
-        memory += this->memory(devices, layout.cuts[at(stage)], layout.cuts[at(stage) + 1], most,
-                               in_flight[at(stage)], recompute, layout.sharded_optimizer);
+      for (int stage = g; stage < layout.stages(); stage += layout.groups()) {
+        StageMemory here =
+            this->memory(devices, layout.cuts[at(stage)], layout.cuts[at(stage) + 1], most,
+                         in_flight[at(stage)], recompute, layout.sharded_optimizer);
+        memory += here;
+        result.segment_cuts[at(stage)] = std::move(here.segment_cuts);
+      }
       if (memory.total() <= devices.memory_bytes) break;
     }
     result.memory.push_back(memory);

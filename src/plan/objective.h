@@ -18,6 +18,7 @@ struct Evaluated {
   // Of each group: it would not fit otherwise. Recomputing only makes a step longer, so it is never
   // done without need.
   std::vector<bool> recompute;
+  std::vector<std::vector<size_t>> segment_cuts;  // of each stage, with recompute
   double missing_bytes = 0;  // of the group that lacks the most; 0: everything fits
 
   bool fits() const { return missing_bytes <= 0; }

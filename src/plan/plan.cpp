@@ -103,6 +103,7 @@ nlohmann::json to_json(const Plan& plan) {
                       {"recompute", stage.recompute},
                       {"loads", stage.loads},
                       {"ops", ops}});
+    if (!stage.segments.empty()) stages.back()["segments"] = stage.segments;
   }
   return json;
 }

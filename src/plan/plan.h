@@ -22,8 +22,9 @@ std::string_view name_of(PlanKind kind);
 struct Stage {
   std::vector<std::string> ops;  // ids in the graph, in topological order
   std::vector<int> ranks;
-  bool recompute = false;  // keep only the stage's inputs, and compute forward again in backward
-  bool loads = false;      // uses inputs of the graph (samples or targets), so it loads them
+  bool recompute = false;          // forward again in backward, from what came in,
+  std::vector<int> segments = {};  // segment by segment: so many of the ops each; none: in one
+  bool loads = false;              // uses inputs of the graph (samples or targets)
 };
 
 // Who computes what. In a data-parallel plan without stages each rank holds the whole model.

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_fields.h"
+#include "plan/stage_values.h"
 
 namespace renkei::plan {
 namespace {
@@ -24,7 +26,7 @@ constexpr int64_t kMostRanks = 1 << 24;
 }
 
 Stage stage_from(const JsonFields& fields) {
-  fields.allow_only({"ranks", "recompute", "loads", "ops"});
+  fields.allow_only({"ranks", "recompute", "segments", "loads", "ops"});
   Stage stage{.ops = fields.ids("ops"),
               .recompute = fields.boolean_or("recompute", false),
               .loads = fields.boolean_or("loads", false)};
@@ -32,6 +34,14 @@ Stage stage_from(const JsonFields& fields) {
     stage.ranks.push_back(static_cast<int>(rank));
   if (stage.ops.empty()) fields.refuse("ops", "a list with at least one op");
   if (stage.ranks.empty()) fields.refuse("ranks", "a list with at least one rank");
+  if (fields.has("segments"))
+    for (const int64_t ops : fields.integers("segments", 1, static_cast<int64_t>(stage.ops.size())))
+      stage.segments.push_back(static_cast<int>(ops));
+  const auto sum = std::accumulate(stage.segments.begin(), stage.segments.end(), int64_t{0});
+  if (!stage.segments.empty() && sum != static_cast<int64_t>(stage.ops.size()))
+    fields.refuse("segments", fmt::format("numbers of ops that add up to {}", stage.ops.size()));
+  if (!stage.segments.empty() && !stage.recompute)
+    fields.refuse("segments", "empty where \"recompute\" is false");
   return stage;
 }
 
@@ -150,8 +160,18 @@ Plan make_plan(const Objective& objective, const Evaluated& evaluated) {
     const int group = layout.shape().group_of(s);
     Stage stage{.recompute = evaluated.recompute[static_cast<size_t>(group)],
                 .loads = objective.cuts().loads_inputs(from, to)};
-    for (const graph::OpIndex op : objective.cuts().ops_between(from, to))
-      stage.ops.push_back(graph.ops[static_cast<size_t>(op)].id);
+    // Segment by segment, which is a topological order too.
+    std::vector<size_t> borders = evaluated.segment_cuts[static_cast<size_t>(s)];
+    borders.push_back(to);
+    size_t begin = from;
+    for (const size_t end : borders) {
+      for (const graph::OpIndex op : objective.cuts().ops_between(begin, end))
+        stage.ops.push_back(graph.ops[static_cast<size_t>(op)].id);
+      if (borders.size() > 1)
+        stage.segments.push_back(static_cast<int>(objective.cuts().ops_before(end) -
+                                                  objective.cuts().ops_before(begin)));
+      begin = end;
+    }
     const DeviceRange devices = devices_of(layout, group);
     for (int i = 0; i < devices.count; ++i)
       for (int t = 0; t < tensor; ++t) stage.ranks.push_back(devices[i] * tensor + t);
@@ -227,9 +247,16 @@ void check_against(const Plan& plan, const graph::Graph& graph, const std::strin
       refuse(source, fmt::format("the model has no op '{}', which is in stage {}", op, stage),
              "the plan was made for another model");
   const auto before = predecessors(graph);
+  const std::vector<int> segment_of = segment_of_ops(plan, graph);
   for (size_t op = 0; op < graph.ops.size(); ++op)
     for (const graph::OpIndex earlier : before[op]) {
       const std::string& needed = graph.ops[static_cast<size_t>(earlier)].id;
+      if (stage_of[needed] == stage_of[graph.ops[op].id] &&
+          segment_of[static_cast<size_t>(earlier)] > segment_of[op])
+        refuse(source,
+               fmt::format("op '{}' of stage {} needs op '{}' of a later segment", graph.ops[op].id,
+                           stage_of[needed], needed),
+               "values flow from a segment to later ones only");
       if (stage_of[needed] > stage_of[graph.ops[op].id])
         refuse(source,
                fmt::format("op '{}' of stage {} needs op '{}' of stage {}: stages would wait for "

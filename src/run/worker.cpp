@@ -14,6 +14,21 @@ namespace renkei::run {
 using schedule::Task;
 using schedule::TaskKind;
 
+namespace {
+
+// Autograd says that a gradient is complete at the end of each segment that uses the parameter. So
+// where stages have several, the sum over the replicas begins after all of them. In two-part
+// backward it is not autograd who says it.
+bool reduces_late(const plan::Plan& plan, int set) {
+  if (plan.shape().kind == plan::ScheduleKind::zero_bubble) return false;
+  const auto in_segments = [](const plan::Stage& stage) { return stage.segments.size() > 1; };
+  const auto& stages = plan.stage_list;
+  const auto s = static_cast<size_t>(set);
+  return s < stages.size() ? in_segments(stages[s]) : std::ranges::any_of(stages, in_segments);
+}
+
+}  // namespace
+
 // --- a step ---
 
 comm::Call Worker::call(std::string_view operation) const {
@@ -78,8 +93,10 @@ void Worker::execute(const Task& task) {
     case TaskKind::backward_weight:
       return backward_weight(task);
     case TaskKind::begin_reduce:
-      return begin_reduce(task);
+      if (!reduces_late(job_.plan, task.stage)) begin_reduce(task);
+      return;
     case TaskKind::reduce:
+      if (reduces_late(job_.plan, task.stage)) begin_reduce(task);
       if (ParameterUpdater* updater = parameters(task.stage).updater()) updater->finish_reduction();
       return;
     case TaskKind::norm:

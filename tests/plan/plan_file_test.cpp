@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "schedule/evaluate.h"
@@ -93,6 +94,12 @@ TEST(PlanFile, RefusesWhatDoesNotFitTogether) {
   expect_refused(changed("/stage_list/0/ops/0", good["stage_list"][1]["ops"][0]), "two places");
   expect_refused(changed("/stage_list/0/ops", nlohmann::json::array()), "at least one op");
   expect_refused(changed("/stage_list/1/ranks", nlohmann::json::array()), "at least one rank");
+  expect_refused(changed("/stage_list/0/segments", {1, 2}), "empty where \"recompute\" is false");
+  nlohmann::json recomputed = changed("/stage_list/0/recompute", true);
+  recomputed["stage_list"][0]["segments"] = {1, 1};
+  expect_refused(recomputed, "numbers of ops that add up to 3");
+  recomputed["stage_list"][0]["segments"] = {1, 2};
+  EXPECT_EQ(to_json(plan_from_json(recomputed, "p.json")), recomputed);
   expect_refused(changed("/stage_list/1/ranks/0", 0), "rank 0 is in stages 0 and 1");
   expect_refused(changed("/stage_list/0/ranks/1", 0), "a rank twice");
   expect_refused(changed("/stage_list/2/ranks/0", 9), "from 0 to 3");
@@ -145,6 +152,18 @@ TEST(PlanFile, RefusesAPlanOfAnotherModel) {
   Plan backwards = planned.plan;
   std::swap(backwards.stage_list[0].ops, backwards.stage_list[2].ops);
   EXPECT_NE(refused(backwards).find("stages would wait for each other"), std::string::npos);
+}
+
+TEST(PlanFile, RefusesSegmentsThatWouldWaitForLaterOnes) {
+  const Planned planned;
+  Plan plan = planned.plan;
+  Stage& first = plan.stage_list[0];
+  first.recompute = true;
+  first.segments = {1, 2};
+  check_against(plan, planned.problem.graph, "p.json");
+  std::ranges::reverse(first.ops);
+  const Error error = thrown_error([&] { check_against(plan, planned.problem.graph, "p.json"); });
+  EXPECT_NE(error.message.find("of a later segment"), std::string::npos) << error.message;
 }
 
 TEST(PlanFile, RefusesRanksThatAreNotThere) {

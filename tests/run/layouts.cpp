@@ -14,8 +14,8 @@ std::string Layout::name() const {
                                                : fmt::format("{}", fmt::join(replicas_of, " and "));
   return fmt::format("{} stages × {} replicas × {}, {} micro-batches, {}{}{}{}{}", stages, each,
                      tensor, micro_batches, schedule, chunks > 1 ? ", chunks" : "",
-                     recompute ? ", recompute" : "", sharded ? ", sharded" : "",
-                     hosts > 1 ? ", several hosts" : "");
+                     recompute ? fmt::format(", recompute in {}", segments) : "",
+                     sharded ? ", sharded" : "", hosts > 1 ? ", several hosts" : "");
 }
 
 plan::Plan plan_for(const TestCase& test, const Layout& layout) {
@@ -64,6 +64,9 @@ plan::Plan plan_for(const TestCase& test, const Layout& layout) {
       stage.ops.push_back(graph.ops[op].id);
       stage_of[op] = s;
     }
+    const auto count = static_cast<int>(stage.ops.size());
+    for (int i = 0; layout.segments > 1 && i < layout.segments; ++i)
+      stage.segments.push_back(count * (i + 1) / layout.segments - count * i / layout.segments);
     plan.stage_list.push_back(stage);
   }
   const auto values = plan::stage_values(graph, stage_of, stages);

@@ -17,6 +17,7 @@ struct Layout {
   int stages = 1, replicas = 1, micro_batches = 4, chunks = 1;
   std::string schedule = "1f1b";
   bool recompute = false;
+  int segments = 1;                   // in which a stage is recomputed
   std::vector<int> replicas_of = {};  // of each group, where they differ
   bool sharded = false;               // the optimizer's state is divided among the replicas
   int hosts = 1;                      // on which the ranks are, in turn
