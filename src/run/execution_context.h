@@ -27,7 +27,7 @@ struct ExecutionContext {
   GradientSink sink;
   DeferredGradients* deferred = nullptr;  // while set, gradients of parameters are put off
   BatchNormPolicy batch_norm;
-  TensorGroup tensor;  // with whom the parts of the program are computed
+  TensorGroup tensor;    // with whom the parts of the program are computed
   bool winograd = true;  // may convolutions use it?
   bool dense = true;     // may dense layers of few samples use our kernels?
   bool products = true;  // may products of matrices be oneDNN's?

@@ -36,7 +36,7 @@ struct MicroBatch {
   CrossingValues made;       // values for the stage behind, and results
   CrossingValues gradients;  // of values, from the stage behind
   CrossingValues output_gradients;  // of results, from whoever uses them
-  CrossingValues input_gradients;  // for the stage before
+  CrossingValues input_gradients;   // for the stage before
   std::unique_ptr<DeferredGradients> put_off;
 };
 

@@ -1,6 +1,7 @@
 #include "run/tensor_group.h"
 
 #include "base/error.h"
+#include "run/buffers.h"
 
 namespace renkei::run {
 namespace {
@@ -29,11 +30,6 @@ comm::DType dtype_of(const torch::Tensor& tensor) {
 comm::Buffer buffer_of(const torch::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<size_t>(tensor.numel()),
           dtype_of(tensor)};
-}
-
-// Of any type, to be moved as it is.
-comm::Buffer bytes_of(const torch::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes(), comm::DType::u8};
 }
 
 comm::Call call_of(const TensorGroup& group, std::string_view operation) {
@@ -94,7 +90,8 @@ torch::Tensor gathered(const TensorGroup& group, const torch::Tensor& part, cons
   if (group.communicator) {
     all[group.index].narrow(cut.dim, 0, part.size(cut.dim)).copy_(part);
     if (all.numel() > 0)
-      group.communicator->all_gather(bytes_of(all), call_of(group, "all-gather of parts"));
+      group.communicator->all_gather(comm::Buffer(bytes_of(all)),
+                                     call_of(group, "all-gather of parts"));
   } else {
     all.copy_(part.unsqueeze(0).expand(sizes));
   }
