@@ -112,6 +112,7 @@ Searched search_plans(const Settings& settings, const PlanningRequest& request,
     for (const Way& way : kWays) {
       auto problem = std::make_unique<plan::Problem>(planning_problem(settings, request));
       group_devices(*problem, degree);
+      problem->even_replicas = way.batch;
       shard::SolveOptions solving{.parts = degree,
                                   .batch = way.batch,
                                   .counted_dropout = settings.boolean("compute.dropout"),

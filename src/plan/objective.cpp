@@ -82,6 +82,7 @@ int Objective::sharing_a_node() const {
 bool Objective::possible(const Layout& layout) const {
   const bool even =
       std::ranges::adjacent_find(layout.replicas, std::not_equal_to<>()) == layout.replicas.end();
+  if (problem_.even_replicas && !even) return false;
   if (layout.stages() != layout.groups() * layout.chunks) return false;
   const auto devices = static_cast<int>(problem_.devices.size());
   if (problem_.use_all_devices ? layout.devices() != devices : layout.devices() > devices)
