@@ -3,6 +3,7 @@
 PyTorch calls `register` when it is imported (entry point `torch.backends`), so that a program needs no `import renkei`.
 """
 
+import importlib
 import os
 from typing import Any
 
@@ -27,9 +28,7 @@ def _create(options: Any, backend_options: Any) -> Any:
 
 def _find_ranks_of_mpi() -> None:
     """Lets `env://` know the ranks of mpirun and srun, whose variables have other names than torchrun's."""
-    from torch.distributed import rendezvous
-
-    handlers = rendezvous._rendezvous_handlers
+    handlers = importlib.import_module("torch.distributed.rendezvous")._rendezvous_handlers
     by_environment = handlers["env"]
 
     def handler(url: str, *arguments: Any, **keywords: Any) -> Any:

@@ -6,9 +6,8 @@ from typing import Any
 
 import torch.distributed as dist
 
-from renkei import _launch, world
+from renkei import _engine, _launch, world
 from renkei.errors import RenkeiError
-from renkei.world import _engine
 
 __all__ = ["create", "set_rank_variables"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from renkei import _capture, _engine, _norms, _staged_state, world
+from renkei import _engine, _export, _norms, _staged_state, world
 from renkei._calls import FlatModel, Signature, Structure
 from renkei._comparison import gradients_differ, outputs_differ
 from renkei._run import Run
@@ -28,7 +28,7 @@ Mode = tuple[bool, ...]
 class _Program:
     """The model in one mode, for calls of one kind."""
 
-    def __init__(self, signature: Signature, mode: Mode, flat: FlatModel, captured: _capture.Captured) -> None:
+    def __init__(self, signature: Signature, mode: Mode, flat: FlatModel, captured: _export.Captured) -> None:
         self.mode = mode
         self.signature = signature.without_tensors()
         self.number = 0
@@ -148,10 +148,10 @@ class Staged:
             self.run.record.phase("comparison with the model as written")
             self._training.record(self.run.record)
 
-    def _capture(self, signature: Signature) -> "tuple[_Wanted | None, _capture.Captured]":
+    def _capture(self, signature: Signature) -> "tuple[_Wanted | None, _export.Captured]":
         flat = FlatModel(self.model, signature)
         wanted = _Wanted(flat, signature.tensors) if self._check and self._training is None else None
-        captured = _export(flat, signature.tensors)
+        captured = _export.export(flat, signature.tensors)
         self._programs.append(_Program(signature, self._mode(), flat, captured))
         return wanted, captured
 
@@ -345,7 +345,7 @@ class _Wanted:
                 self.outputs = [t.detach() for t in flat(*tensors)]
             return
         seeded = _Seeded(flat)
-        _, self.gradients = _capture.eager(seeded, tensors)  # type: ignore[arg-type]
+        _, self.gradients = _export.eager(seeded, tensors)
         self.outputs, self.seeds = seeded.seen()
         for name, parameter in flat.named_parameters():
             if name not in self.gradients:
@@ -404,24 +404,10 @@ class _Stages(torch.autograd.Function):
         return None, None, None, None, None
 
 
-def _export(flat: FlatModel, tensors: list[torch.Tensor]) -> _capture.Captured:
-    shapes = (tuple({0: torch.export.Dim.AUTO} if t.dim() else {} for t in tensors),)
-    examples = [torch.cat([t, t]) if t.dim() and t.shape[0] == 1 else t for t in tensors]
-    try:
-        with torch.random.fork_rng(devices=[]):
-            program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
-    except RenkeiError:
-        raise
-    except Exception as error:
-        line = next((text.strip() for text in str(error).splitlines() if text.strip()), type(error).__name__)
-        raise RenkeiError(f"torch.export can't capture the model: {line}", _capture.HINT, code="data") from error
-    return _capture.Captured(flat, program)  # type: ignore[arg-type]
-
-
 def _named(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     yield from model.named_parameters(remove_duplicate=False)
     yield from model.named_buffers(remove_duplicate=False)
 
 
-def _as_text(captured: _capture.Captured) -> tuple[str, list[tuple[str, str]], dict[str, torch.Tensor]]:
+def _as_text(captured: _export.Captured) -> tuple[str, list[tuple[str, str]], dict[str, torch.Tensor]]:
     return captured.text, captured.tied, captured.state

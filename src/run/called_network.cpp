@@ -107,9 +107,10 @@ void CalledNetwork::prepare(Program& program) {
   program.halves = schedule::make_halves(job_.plan, world_.rank(), parts);
   for (int s = 0; s < network.stages(); ++s) {
     std::vector<std::string>& fields = program.fields.emplace_back();
-    const Body body = network.body(s);
-    for (const Body::Input& input : body.inputs())
-      if (input.from_batch()) fields.push_back(input.field);
+    for (const Segment& segment : network.segments(s))
+      for (const Body::Input& input : segment.body.inputs())
+        if (input.from_batch() && std::ranges::count(fields, input.field) == 0)
+          fields.push_back(input.field);
   }
   const program::Program& source = network.program();
   for (const program::Port& port : source.inputs)

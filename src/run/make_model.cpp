@@ -88,10 +88,6 @@ class FirstValues {
   ModelOptions options_;
 };
 
-}  // namespace
-
-namespace {
-
 // The part of the program that this rank computes; all of it where nothing is divided.
 shard::Sharded part_for(Program program, const shard::ShardOptions& options) {
   if (options.part.parts > 1) return shard::shard(program, options);
@@ -166,7 +162,9 @@ BoundProgram make_predictor(const capture::OpenNetwork& open, const ModelOptions
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < bound.program.state.size(); ++i) {
     bound.state.push_back(make_state(bound.program, i).detach());
-    values(bound.program.state[i], bound.state.back());
+    const State& state = bound.program.state[i];
+    values(state, {.sizes = program::sizes_of(bound.program.value(state.value), {})},
+           bound.state.back());
   }
   return bound;
 }

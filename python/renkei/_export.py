@@ -1,75 +1,26 @@
-"""A model with its loss as one exported program; what an export would get wrong is refused by name.
+"""A model as one exported program, without opaque parts; what an export would get wrong is refused by name.
 
 A capture is a claim: `eager()` gives loss and gradients of the model as it is written, to compare with.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.export import Dim, ExportedProgram
-from torch.utils import _pytree as pytree
+from torch.export import ExportedProgram
 
-from renkei._tensors import tensors_of
 from renkei.errors import RenkeiError
 
-__all__ = ["Captured", "LossModel", "capture", "eager"]
+__all__ = ["Captured", "eager", "export"]
 
 HINT = "renkei.parallelize() trains it as it is written, data parallel"
-
-
-class LossModel(torch.nn.Module):
-    """From the tensors of a call to its loss."""
-
-    def __init__(self, model: torch.nn.Module, loss: Callable[..., torch.Tensor] | None) -> None:
-        super().__init__()
-        self.model = model
-        self._loss = loss
-        self._spec: Any = None
-        self._constants: list[Any] = []
-
-    def flatten(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[torch.Tensor]:
-        """The tensors of a call; all else must be what it was in the first call."""
-        leaves, spec = pytree.tree_flatten((arguments, named))
-        constants = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        if self._spec is None:
-            self._spec, self._constants = spec, constants
-        elif spec != self._spec or constants != self._constants:
-            raise RenkeiError("a step is called with other arguments than the first one", "make a train_step for each kind")
-        return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-
-    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
-        """The loss, one number or one for each sample."""
-        given = iter(tensors)
-        places = [self._is_tensor(i) for i in range(self._spec.num_leaves)]
-        leaves = [next(given) if tensor else self._constants[i] for i, tensor in enumerate(places)]
-        arguments, named = pytree.tree_unflatten(leaves, self._spec)
-        if self._loss is not None:
-            return self._loss(self.model(*arguments[:-1], **named), arguments[-1])
-        output = self.model(*arguments, **named)
-        found = getattr(output, "loss", output)
-        if isinstance(found, dict):
-            found = found.get("loss")
-        if not isinstance(found, torch.Tensor):
-            found = next(iter(tensors_of(found)), None)
-        if not isinstance(found, torch.Tensor):
-            raise RenkeiError("the model returns no loss", "give one: train_step(model, optimizer, loss=function)")
-        return found
-
-    def _is_tensor(self, leaf: int) -> bool:
-        return self._constants[leaf] is None and leaf in self._tensor_leaves
-
-    def note_tensors(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Which leaves are tensors, and not None."""
-        leaves = pytree.tree_leaves((arguments, named))
-        self._tensor_leaves = {i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
 
 
 class Captured:
     """An exported program, as the engine reads it."""
 
-    def __init__(self, model: LossModel, program: ExportedProgram) -> None:
+    def __init__(self, model: torch.nn.Module, program: ExportedProgram) -> None:
         from torch._export.serde.serialize import serialize
 
         self.inputs = list(program.graph_signature.user_inputs)
@@ -90,42 +41,22 @@ class Captured:
 Gradients = dict[str, torch.Tensor | None]
 
 
-def capture(model: LossModel, tensors: list[torch.Tensor], loss: torch.Tensor, gradients: Gradients) -> Captured:
-    """Throws an error that names what stands in the way, or differs from loss and gradients of eager()."""
-    shapes = (tuple({0: Dim.AUTO} for _ in tensors),)
+def export(flat: torch.nn.Module, tensors: list[torch.Tensor]) -> Captured:
+    """An error names what stands in the way. `flat` goes from tensors to tensors, its first dimension is the batch."""
+    shapes = (tuple({0: torch.export.Dim.AUTO} if t.dim() else {} for t in tensors),)
+    examples = [torch.cat([t, t]) if t.dim() and t.shape[0] == 1 else t for t in tensors]
     try:
         with torch.random.fork_rng(devices=[]):
-            program = torch.export.export(model, tuple(tensors), dynamic_shapes=shapes, strict=False)
+            program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
     except RenkeiError:
         raise
     except Exception as error:
         line = next((text.strip() for text in str(error).splitlines() if text.strip()), type(error).__name__)
         raise RenkeiError(f"torch.export can't capture the model: {line}", HINT, code="data") from error
-    _compare(program, tensors, loss, gradients)
-    return Captured(model, program)
+    return Captured(flat, program)
 
 
-def _compare(program: ExportedProgram, tensors: list[torch.Tensor], loss: torch.Tensor, gradients: Gradients) -> None:
-    """The export, run as PyTorch runs it, draws the random numbers that the model has drawn."""
-    exported = program.module()
-    before = {name: buffer.clone() for name, buffer in exported.named_buffers()}
-    with torch.random.fork_rng(devices=[]):
-        found = exported(*tensors).mean()
-    names = [name for name, p in exported.named_parameters() if p.requires_grad]
-    parameters = dict(exported.named_parameters())
-    computed = torch.autograd.grad(found, [parameters[name] for name in names], allow_unused=True)
-    with torch.no_grad():
-        for name, buffer in exported.named_buffers():
-            buffer.copy_(before[name])
-    pairs: list[tuple[str, torch.Tensor | None, torch.Tensor | None]] = [("the loss", found.detach(), loss)]
-    pairs += [(f"the gradient of {n}", g, gradients.get(n)) for n, g in zip(names, computed, strict=True)]
-    for what, here, wanted in pairs:
-        same = here is None and wanted is None
-        if not same and (here is None or wanted is None or not torch.allclose(here, wanted, rtol=1e-3, atol=1e-6)):
-            raise RenkeiError(f"the capture of the model is wrong: {what} differs", HINT, code="check")
-
-
-def eager(model: LossModel, tensors: list[torch.Tensor]) -> tuple[torch.Tensor, Gradients]:
+def eager(model: torch.nn.Module, tensors: list[torch.Tensor]) -> tuple[torch.Tensor, Gradients]:
     """Loss and gradients of the model as it is written; refuses what captures freeze or lose without a word."""
     _refuse_hooks(model)
     functions: set[str] = set()
