@@ -1,6 +1,9 @@
 """torch.distributed.init_process_group("renkei"): results, programs of others, and what happens when a rank fails."""
 
+import os
 import pathlib
+import signal
+import socket
 import subprocess
 import sys
 
@@ -47,7 +50,6 @@ def test_forked_workers_of_a_data_loader_see_their_own_memory() -> None:
         ("one", ["rank 1", "all_reduce", "waited 3"]),
         ("different", ["rank 0", "rank 1", "all_reduce", "broadcast"]),
         ("message", ["rank 1", "recv", "waited 3"]),
-        ("kill", ["rank 1", "has ended", "all_reduce"]),
     ],
 )
 def test_a_rank_that_fails_is_named_by_the_others(kind: str, words: list[str]) -> None:
@@ -59,6 +61,26 @@ def test_a_rank_that_fails_is_named_by_the_others(kind: str, words: list[str]) -
     assert told, done.stderr
     for word in words:
         assert word in told[0], told[0]
+
+
+def test_a_killed_rank_is_named_at_once_and_leaves_nothing_behind() -> None:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        port = str(probe.getsockname()[1])
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(jobs.PROGRAMS / "backend_fails.py"), "kill"],
+            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    told = ranks[0].communicate(timeout=60)[1]
+    assert ranks[1].wait(timeout=60) == -signal.SIGKILL
+    assert ranks[0].returncode == 7, told
+    for word in ("rank 1", "has ended", "all_reduce"):
+        assert word in told, told
     assert not list(pathlib.Path("/dev/shm").glob("*renkei*"))
 
 
