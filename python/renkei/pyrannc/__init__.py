@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from renkei import world
+from renkei._data_parallel import DataParallel
 from renkei._missing import missing_names
 from renkei._tensors import map_tensors
 from renkei.errors import RenkeiError
@@ -102,10 +103,9 @@ class RaNNCModule(Parallel):
             raise RenkeiError("Apex computes on GPUs, and Renkei on the CPU", "leave enable_apex_amp out")
         if enable_zero or offload_params:
             warnings.warn("enable_zero and offload_params change nothing here: results are the same", stacklevel=2)
-        if load_deployment is not None:
-            _check_deployment(load_deployment)
+        plan = PLAN if load_deployment is None else _plan_of(load_deployment)
         own = None if _options["sync_params_on_init"] else [t.detach().clone() for t in model.parameters()]
-        made = parallelize(model, optimizer, plan=PLAN)
+        made = parallelize(model, optimizer, plan=plan)
         super().__init__(made.module, made._job)
         self.__dict__.update(optimizer=optimizer, gather_inputs=gather_inputs)
         if own is not None:
@@ -131,15 +131,21 @@ class RaNNCModule(Parallel):
 
     def state_dict(self, *arguments: Any, **named: Any) -> Any:
         """All ranks together: complete on rank 0, empty on the others."""
-        found = super().state_dict(*arguments, **named)
+        found = super().state_dict(*arguments, **{**named, "on_rank": 0})
         return found if world.rank() == 0 else OrderedDict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """All ranks together; what rank 0 loads holds."""
-        return super().load_state_dict(world.broadcast_object(state_dict), strict, assign)
+        if isinstance(self._job, DataParallel):  # in stages rank 0's holds by itself
+            state_dict = world.broadcast_object(state_dict)
+        return super().load_state_dict(state_dict, strict, assign)
 
     def allreduce_grads(self) -> None:
         """After backward passes under delay_grad_allreduce(True): gradients become their means over all ranks."""
+        if not isinstance(self._job, DataParallel):
+            raise RenkeiError(
+                "the gradients of a model in stages are reduced by backward()", "leave delay_grad_allreduce() out"
+            )
         trained = [p for p in self.parameters() if p.requires_grad]
         reached = world.allreduce(torch.tensor([p.grad is not None for p in trained]), "max")
         for kind in sorted({p.dtype for p in trained}, key=str):
@@ -155,7 +161,7 @@ class RaNNCModule(Parallel):
 
     def clip_grad_norm(self, max_grad_norm: float) -> torch.Tensor:
         """All ranks together: scales the gradients so that their norm is at most this; gives the norm before."""
-        return torch.nn.utils.clip_grad_norm_(list(self.parameters()), max_grad_norm)
+        return self.clip_grad_norm_(max_grad_norm)
 
     def get_param(self, name: str) -> torch.Tensor:
         """A parameter by its name."""
@@ -201,22 +207,21 @@ def show_deployment(file: str, batch_size: int | None = None) -> str:
 
 
 def _deployment(model: RaNNCModule) -> str:
-    counts = {"parameters": sum(p.numel() for p in model.parameters()), "ranks": world.size()}
-    return json.dumps({"renkei_deployment": 1, "kind": "data", **counts}, indent=1)
+    return json.dumps(model.plan, indent=1)
 
 
-def _check_deployment(file: str) -> None:
+def _plan_of(file: str) -> str:
+    """What parallelize() is given: a plan of stages is the file itself."""
     try:
         found = json.loads(pathlib.Path(file).read_text())
-        kind = found["kind"]
-    except (ValueError, KeyError, TypeError) as error:
+        kind = found.get("kind")
+    except (ValueError, AttributeError) as error:
         raise RenkeiError(
             f"{file} is no deployment of Renkei",
             "write it with save_deployment(); RaNNC's own files can't be read",
             code="data",
         ) from error
-    if kind != "data":
-        raise RenkeiError(f"{file} is for a model that is trained '{kind}'", "write it with save_deployment()", code="data")
+    return "data" if kind == "data" else file
 
 
 def _with_global_state(optimizer: torch.optim.Optimizer) -> None:
