@@ -91,13 +91,14 @@ Searched search_plans(const Settings& settings, const PlanningRequest& request,
     best.problem = std::move(problem);
     best.result = std::move(result);
   };
-  // Of each number: with the samples divided too, and with memory dear, so that as many parameters
-  // are divided as can be.
+  // Of each number: by cost alone, and with memory dear, so that as many parameters are divided as
+  // can be. Without divided samples: what ops on a share of them cost is counted as if it did not
+  // grow with the batch, so such plans would look too fast.
   struct Way {
     bool batch;
     double seconds_per_state_byte;
   };
-  constexpr Way kWays[]{{true, 0}, {false, 1e-9}};
+  constexpr Way kWays[]{{false, 0}, {false, 1e-9}};
   size_t left = 2 * list.size();
   for (const int degree : list) {
     if (degree > 1 && tensor.trial == TensorPlans::Trial::if_needed && best.result.best &&
