@@ -134,8 +134,12 @@ TEST(Solve, WhatIsPinnedLiesAsItWasAsked) {
             {.part = {.parts = 2}, .choice = solve(program, options).choice, .pins = options.pins});
   for (size_t i = 0; i < sharded.state.size(); ++i) {
     const std::string& name = program.state[i].name;
-    if (name == "layer0.weight") EXPECT_EQ(sharded.state[i].layout, split(1));
-    if (name.starts_with("layer1.")) EXPECT_EQ(sharded.state[i].layout, kWhole);
+    if (name == "layer0.weight") {
+      EXPECT_EQ(sharded.state[i].layout, split(1));
+    }
+    if (name.starts_with("layer1.")) {
+      EXPECT_EQ(sharded.state[i].layout, kWhole);
+    }
   }
   options.pins = parse_pins("layer0.weight:2=model");
   EXPECT_THROW(solve(program, options), Error);
