@@ -13,6 +13,9 @@ namespace {
 // too: ranks that are threads of one process have one each.
 thread_local OpRecorder* current = nullptr;
 
+// What Torch puts before the name of a node of autograd's graph.
+constexpr std::string_view kNode = "autograd::engine::evaluate_function: ";
+
 }  // namespace
 
 OpRecorder::OpRecorder(timeline::Recorder& recorder) : recorder_(recorder), before_(current) {
@@ -41,7 +44,9 @@ void OpRecorder::begin() {
 void OpRecorder::end(const char* name) {
   if (--depth_ > 0 || !task_) return;
   timeline::Event event = *task_;
-  event.name = *names_.emplace(name).first;
+  std::string_view text = name;
+  if (text.starts_with(kNode)) text.remove_prefix(kNode.size());
+  event.name = *names_.emplace(text).first;
   event.begin = began_;
   event.end = now_seconds();
   event.lane = timeline::kOperationLane;

@@ -55,8 +55,8 @@ TEST(RunReport, OperationsAreMeansOfARanksStep) {
     for (int step = 0; step < 2; ++step)
       for (int call = 0; call < 3; ++call)
         file.add({.name = call == 0 ? "aten::mm" : "aten::add",
-                  .begin = 10 * step + call,
-                  .end = 10 * step + call + (call == 0 ? 0.5 : 0.125),
+                  .begin = 10.0 * step + call,
+                  .end = 10.0 * step + call + (call == 0 ? 0.5 : 0.125),
                   .step = step,
                   .lane = timeline::kOperationLane});
   }
