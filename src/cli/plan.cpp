@@ -99,7 +99,7 @@ Divided make_divided(const Invocation& invocation, const Options& options) {
     return job::measured_graph(settings,
                                {.samples = kMeasuredSamples, .quiet = quiet, .part = part});
   };
-  if (options.measure) divided.plans.trial = job::TensorPlans::Trial::if_needed;
+  divided.plans.trial = job::TensorPlans::Trial::if_needed;  // each T takes a search of its own
   return divided;
 }
 
