@@ -84,13 +84,13 @@ TEST(PlanFile, RefusesWhatDoesNotFitTogether) {
   expect_refused(changed("/stages", 2), "stage_list has 3 stages, 'stages' says 2");
   expect_refused(changed("/chunks", 2), "no multiple of 2 chunks");
   expect_refused(changed("/micro_batches", 3), "can't be divided into 3 micro-batches");
-  expect_refused(changed("/micro_batches", 8), "1 samples can't be divided among 2 ranks");
+  expect_refused(changed("/micro_batches", 8), "1 samples can't be divided among 2 replicas");
   expect_refused(changed("/micro_batches", 2), "p.json: micro_batch must be 2 by the rest");
   expect_refused(changed("/micro_batch", 3), "p.json: micro_batch must be 1 by the rest");
   expect_refused(changed("/replicas", 1), "p.json: replicas must be 2 by the rest");
   expect_refused(changed("/ranks", 3), "p.json: ranks must be 4 by the rest");
   expect_refused(changed("/kind", "pipeline"), "p.json: kind must be hybrid by the rest");
-  expect_refused(changed("/tensor", 2), "p.json: tensor must be 1");
+  expect_refused(changed("/tensor", 2), "p.json: tensor must be a divisor of the ranks of each stage");
   expect_refused(changed("/stage_list/0/ops/0", good["stage_list"][1]["ops"][0]), "two places");
   expect_refused(changed("/stage_list/0/ops", nlohmann::json::array()), "at least one op");
   expect_refused(changed("/stage_list/1/ranks", nlohmann::json::array()), "at least one rank");
