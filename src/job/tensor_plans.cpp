@@ -99,13 +99,15 @@ Searched search_plans(const Settings& settings, const PlanningRequest& request,
     double seconds_per_state_byte;
   };
   constexpr Way kWays[]{{false, 0}, {false, 1e-9}};
+  const bool only_if_needed =
+      tensor.trial == TensorPlans::Trial::if_needed && settings.is_auto("plan.tensor");
   size_t left = 2 * list.size();
   for (const int degree : list) {
-    if (degree > 1 && tensor.trial == TensorPlans::Trial::if_needed && best.result.best &&
-        settings.is_auto("plan.tensor"))
-      break;
+    if (degree > 1 && only_if_needed && best.result.best) break;
     if (degree == 1) {
-      consider(std::make_unique<plan::Problem>(planning_problem(settings, request)), left);
+      // Where that will be all, it has all the time.
+      consider(std::make_unique<plan::Problem>(planning_problem(settings, request)),
+               only_if_needed ? 1 : left);
       left -= 2;
       continue;
     }

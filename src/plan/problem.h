@@ -30,7 +30,7 @@ struct Problem {
   std::map<std::string, std::string, std::less<>> tensor_ops = {};  // see Plan
   std::vector<cluster::Place> members = {};  // the devices of all groups, one after the other
   bool even_replicas = false;    // all stages have as many: tensor groups divide samples
-  bool use_all_devices = false;              // layouts that leave devices out do not count
+  bool use_all_devices = false;  // layouts that leave devices out do not count
   // Replicas on one node have parameters in common and divide the work and the state of updates,
   // whatever Layout::sharded_optimizer says.
   bool replicas_of_a_node_share = false;

@@ -267,12 +267,12 @@ class BadInputs(Case):
         make_files(self.path)
         train = ("train", "--steps", "1", "--batch", "4", "--quiet")
         self.check((*train, "--model", "lenet", "--data", "hwc.npz"), 3, "32 × 32 × 3")
-        self.check((*train, "--model", "mlp", "--set", "model.input_shape=8", "--data", "good.npz", "--set",
+        self.check((*train, "--model", "mlp", "--set", "model.hidden=8", "--data", "good.npz", "--set",
                     "train.loss=mse"), 2, "labels")
 
     def test_short_s3_keys_are_only_refused_by_the_server(self):
         self.check(("data", "info", "s3://bucket/x", "--set", "data.s3_endpoint=http://127.0.0.1:9",
-                    "--set", "data.s3_patience=0s"), 3, "127.0.0.1",
+                    "--set", "data.s3_patience=0s"), 4, "127.0.0.1",
                    {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "x"})
 
     def test_a_directory_for_temporary_files_that_is_missing(self):

@@ -2,8 +2,9 @@
 
 import unittest
 
-from renkei import Case
 from safetensors.torch import load_file
+
+from renkei import Case
 
 
 class Tensor(Case):

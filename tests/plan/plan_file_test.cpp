@@ -90,7 +90,8 @@ TEST(PlanFile, RefusesWhatDoesNotFitTogether) {
   expect_refused(changed("/replicas", 1), "p.json: replicas must be 2 by the rest");
   expect_refused(changed("/ranks", 3), "p.json: ranks must be 4 by the rest");
   expect_refused(changed("/kind", "pipeline"), "p.json: kind must be hybrid by the rest");
-  expect_refused(changed("/tensor", 2), "p.json: tensor must be a divisor of the ranks of each stage");
+  expect_refused(changed("/tensor", 2),
+                 "p.json: tensor must be a divisor of the ranks of each stage");
   expect_refused(changed("/stage_list/0/ops/0", good["stage_list"][1]["ops"][0]), "two places");
   expect_refused(changed("/stage_list/0/ops", nlohmann::json::array()), "at least one op");
   expect_refused(changed("/stage_list/1/ranks", nlohmann::json::array()), "at least one rank");
