@@ -8,6 +8,7 @@ $python bench/collectives.py --ranks 2
 $python bench/collectives.py --ranks 4 --sizes '64KiB:64MiB:*4'
 $python bench/training.py
 $python bench/training.py --ranks 1 --threads 2 --networks alexnet,resnet50,inception_v3,vgg16
+$python bench/compile.py
 $python bench/switches.py
 $python bench/data.py loader
 if [ "$(id -u)" -eq 0 ]; then $python bench/data.py archive; else echo "bench/data.py archive needs root"; fi

@@ -1,7 +1,8 @@
 """Trains a network in PyTorch, for bench/training.py: prints the median seconds of a step as JSON.
 
-Modes: eager, channels_last (images with the channels innermost in memory), compile (torch.compile), and
-compile+channels_last. With several ranks it is DistributedDataParallel over Gloo, whose ranks find each other
+Modes: eager, channels_last (images with the channels innermost in memory), compile (torch.compile),
+compile+channels_last, and renkei (torch.compile with this backend).
+With several ranks it is DistributedDataParallel over Gloo, whose ranks find each other
 through a file in a directory that they share.
 """
 
@@ -36,6 +37,9 @@ def make_step(name, options):
         model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     if "compile" in options.mode:
         model = torch.compile(model)
+    if options.mode == "renkei":
+        import renkei.dynamo  # noqa: F401  # registers it
+        model = torch.compile(model, backend="renkei")
     network = NETWORKS[name]
     inputs = {spec.name: spec.sample(network.batch, torch.device("cpu")) for spec in input_specs(name)}
     forward = forward_of(network, model, inputs, layout)

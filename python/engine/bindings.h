@@ -5,7 +5,13 @@
 
 namespace renkei::python {
 
+void bind_backend(pybind11::module_& module);
+void bind_batches(pybind11::module_& module);
+void bind_checkpoint(pybind11::module_& module);
+void bind_compiled_graph(pybind11::module_& module);
 void bind_replicas(pybind11::module_& module);
+void bind_run_record(pybind11::module_& module);
+void bind_staged_model(pybind11::module_& module);
 void bind_staged_training(pybind11::module_& module);
 void bind_world(pybind11::module_& module);
 

@@ -35,6 +35,12 @@ PYBIND11_MODULE(_engine, module) {
   module.attr("torch_version") = TORCH_VERSION;
   py::register_exception_translator(translate);
   bind_world(module);
+  bind_backend(module);
+  bind_batches(module);
+  bind_checkpoint(module);
   bind_replicas(module);
+  bind_run_record(module);
+  bind_staged_model(module);
   bind_staged_training(module);
+  bind_compiled_graph(module);
 }

@@ -6,18 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "capture/pt2.h"
 #include "job/choose_plan.h"
-#include "job/run_directory.h"
-#include "job/training_data.h"
 #include "networks/loss.h"
-#include "networks/settings.h"
-#include "optim/settings.h"
-#include "plan/search.h"
 #include "rewrite/rewrite.h"
 #include "run/cut_program.h"
 #include "run/memory.h"
-#include "run/settings.h"
 
 namespace renkei::python {
 namespace {
@@ -49,35 +42,15 @@ data::DType field_type(torch::ScalarType type) {
   }
 }
 
-Settings make_settings(const std::map<std::string, std::string>& given) {
-  Settings settings;
-  job::declare_run_settings(settings);
-  networks::declare_settings(settings);
-  job::declare_data_settings(settings);
-  run::declare_settings(settings);
-  optim::declare_settings(settings);
-  rewrite::declare_rewrite_settings(settings);
-  run::declare_compute_settings(settings);
-  comm::declare_settings(settings);
-  plan::declare_settings(settings);
-  for (const auto& [name, value] : given) settings.set(name, value, "settings");
-  return settings;
-}
-
-program::Program training_program(const CapturedModel& captured, const Settings& settings) {
-  program::Program program =
-      capture::read_exported_json(captured.text, captured.tied, "the captured model");
-  program.name = "the model";
-  program =
-      networks::training_program(std::move(program), {.objective = networks::Objective::own_loss});
-  return rewrite::rewrite(program, rewrite::rewrite_options(settings)).program;
-}
-
 }  // namespace
 
 std::vector<std::string> ops_of(const CapturedModel& captured,
                                 const std::map<std::string, std::string>& given) {
-  const run::CutProgram cut(training_program(captured, make_settings(given)));
+  const run::CutProgram cut(
+      rewrite::rewrite(networks::training_program(read_program(captured),
+                                                  {.objective = networks::Objective::own_loss}),
+                       rewrite::rewrite_options(engine_settings(given)))
+          .program);
   std::vector<std::string> ids;
   for (const graph::Op& op : cut.graph().ops) ids.push_back(op.id);
   return ids;
@@ -136,23 +109,23 @@ class StagedTraining::Samples : public data::Dataset {
 
 StagedTraining::StagedTraining(World& world, const CapturedModel& captured,
                                const NamedTensors& batch,
-                               const std::map<std::string, std::string>& given)
-    : world_(world), samples_(std::make_unique<Samples>(batch)) {
-  Settings settings = make_settings(given);
+                               const std::map<std::string, std::string>& given,
+                               timeline::RankFile* timeline)
+    : world_(world), samples_(std::make_unique<Samples>(batch)), timeline_(timeline) {
+  Settings settings = engine_settings(given);
   settings.set("train.batch", std::to_string(samples_->count()), "the batch");
   run::install_memory_pools();
-  model_.training.program = training_program(captured, settings);
-  for (const program::State& state : model_.training.program.state) {
-    const auto found = captured.state.find(state.name);
-    if (found == captured.state.end())
-      throw Error(ErrorCode::bug, fmt::format("the model has no tensor {}", state.name));
-    model_.training.state.push_back(found->second);
-  }
+  program::Program program = read_program(captured);
+  program =
+      networks::training_program(std::move(program), {.objective = networks::Objective::own_loss});
+  model_.training = bound(program, captured.state, settings);
   plan_ = job::choose_plan(settings, {.model = model_,
+                                      .program = model_.training.program,
                                       .communicator = world.communicator(),
                                       .compute = run::compute_options(settings),
                                       .threads = world.threads(),
                                       .quiet = true,
+                                      .own_values = true,
                                       .samples = batch})
               .plan;
   options_ = run::train_options(settings);
@@ -171,7 +144,8 @@ double StagedTraining::step(const NamedTensors& batch) {
                                                             .train_data = *samples_,
                                                             .held_out = nullptr,
                                                             .communicator = world_.communicator(),
-                                                            .plan = plan_},
+                                                            .plan = plan_,
+                                                            .timeline = timeline_},
                                               options_);
   return session_->step().loss;
 }

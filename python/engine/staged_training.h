@@ -3,25 +3,15 @@
 // by Python.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "captured_model.h"
 #include "job/session.h"
 #include "world.h"
 
 namespace renkei::python {
-
-using NamedTensors = std::map<std::string, torch::Tensor>;
-
-struct CapturedModel {
-  std::string text;  // of the exported program
-  std::vector<std::pair<std::string, std::string>>
-      tied;            // further names of a tensor, and its first
-  NamedTensors state;  // the model's own tensors
-};
 
 // The ops of a captured model that a plan puts into stages; each beginning of the list can be one.
 std::vector<std::string> ops_of(const CapturedModel& model,
@@ -33,7 +23,8 @@ class StagedTraining {
   // as a whole until then. `batch` is an example of what step() gets; `settings` are those of
   // `renkei train`, as text.
   StagedTraining(World& world, const CapturedModel& model, const NamedTensors& batch,
-                 const std::map<std::string, std::string>& settings);
+                 const std::map<std::string, std::string>& settings,
+                 timeline::RankFile* timeline = nullptr);
   ~StagedTraining();
 
   // Computes the gradients of the mean loss of all samples, which is returned.
@@ -50,6 +41,7 @@ class StagedTraining {
 
   World& world_;
   std::unique_ptr<Samples> samples_;
+  timeline::RankFile* timeline_;  // null: nothing is recorded
   run::Model model_;
   plan::Plan plan_;
   run::TrainOptions options_;

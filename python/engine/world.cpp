@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 
 #include "base/error.h"
@@ -12,59 +14,22 @@
 #include "cluster/failure_notes.h"
 #include "cluster/launcher.h"
 #include "cluster/limits.h"
-#include "comm/collectives/all_gather.h"
+#include "comm/transport/sub_transport.h"
 
 namespace renkei::python {
-namespace {
 
-comm::Reduction reduction_of(const std::string& name) {
-  for (const comm::Reduction reduction :
-       {comm::Reduction::sum, comm::Reduction::mean, comm::Reduction::max, comm::Reduction::min})
-    if (comm::name_of(reduction) == name) return reduction;
-  throw Error(ErrorCode::usage, fmt::format("there is no reduction '{}'", name),
-              "choose sum, mean, max or min");
-}
-
-comm::Buffer buffer_of(const torch::Tensor& tensor) {
-  const auto of = [&](comm::DType dtype) {
-    return comm::Buffer{static_cast<std::byte*>(tensor.data_ptr()),
-                        static_cast<size_t>(tensor.numel()), dtype};
-  };
-  switch (tensor.scalar_type()) {
-    case torch::kFloat32:
-      return of(comm::DType::f32);
-    case torch::kFloat64:
-      return of(comm::DType::f64);
-    case torch::kFloat16:
-      return of(comm::DType::f16);
-    case torch::kBFloat16:
-      return of(comm::DType::bf16);
-    case torch::kInt64:
-      return of(comm::DType::i64);
-    default:
-      throw Error(ErrorCode::bug, fmt::format("a reduction of {} reached C++",
-                                              torch::toString(tensor.scalar_type())));
-  }
-}
-
-std::span<std::byte> bytes_of(std::string& text) {
-  return {reinterpret_cast<std::byte*>(text.data()), text.size()};
-}
-
-}  // namespace
-
-World::World(double timeout_seconds) : timeout_seconds_(timeout_seconds) {
+World::World(double timeout_seconds)
+    : Collectives(timeout_seconds), world_(std::make_shared<comm::MpiWorld>()) {
+  comm::Transport& all = world_->transport();
   const auto started_by =
       cluster::detect_launcher([](const char* name) { return std::getenv(name); });
-  cluster::check_launcher(started_by, size(), comm::mpi_library(), "python");
-  cluster::check_limits(cluster::current_limits(), size());
-  cluster::introduce_to_supervisor(rank(), host());
-  threads_ = cluster::threads_per_rank(transport());
+  cluster::check_launcher(started_by, all.size(), comm::mpi_library(), "python");
+  cluster::check_limits(cluster::current_limits(), all.size());
+  cluster::introduce_to_supervisor(all.rank(), all.host(all.rank()));
+  threads_ = cluster::threads_per_rank(all);
   Settings settings;
   comm::declare_settings(settings);
-  comm::CommunicatorOptions options = comm::communicator_options(settings, size());
-  options.timeout_seconds = timeout_seconds;
-  communicator_ = std::make_unique<comm::Communicator>(transport(), options);
+  open(world_, all, comm::communicator_options(settings, all.size()));
 }
 
 int World::local_rank() {
@@ -76,45 +41,20 @@ int World::local_size() {
   return static_cast<int>(comm::local_ranks(transport()).size());
 }
 
-void World::barrier(const std::string& operation) {
-  communicator_->barrier(call(operation));
-}
-
-void World::allreduce(torch::Tensor tensor, const std::string& reduction,
-                      const std::string& operation) {
-  communicator_->allreduce(buffer_of(tensor), reduction_of(reduction), call(operation));
-}
-
-void World::broadcast(torch::Tensor tensor, int root, const std::string& operation) {
-  const comm::Buffer bytes{static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes(),
-                           comm::DType::u8};
-  communicator_->broadcast(bytes, root, call(operation));
-}
-
-std::vector<std::string> World::allgather(const std::string& mine, const std::string& operation) {
-  const auto ranks = static_cast<size_t>(size());
-  const std::array<int64_t, 1> length{static_cast<int64_t>(mine.size())};
-  std::vector<int64_t> lengths(ranks);
-  comm::all_gather(transport(), std::span(length), comm::Buffer(std::span(lengths)),
-                   call(operation));
-  std::vector<size_t> counts;
-  size_t total = 0;
-  for (const int64_t one : lengths) total += counts.emplace_back(static_cast<size_t>(one));
-  std::string all(total, '\0');
-  comm::all_gather_v(transport(), std::as_bytes(std::span(mine)), comm::Buffer(bytes_of(all)),
-                     counts, call(operation));
-  std::vector<std::string> texts;
-  size_t begin = 0;
-  for (const size_t count : counts) {
-    texts.push_back(all.substr(begin, count));
-    begin += count;
+int World::host_number() {
+  std::vector<std::string> seen;
+  for (int other = 0; other < size(); ++other) {
+    const std::string& name = transport().host(other);
+    const auto found = std::ranges::find(seen, name);
+    if (name == host()) return static_cast<int>(found - seen.begin());
+    if (found == seen.end()) seen.push_back(name);
   }
-  return texts;
+  return 0;
 }
 
 void World::close() {
-  communicator_->close();
-  world_.close();
+  Collectives::close();
+  world_->close();
 }
 
 void World::fail(const std::string& message, const std::string& hint, int exit_code) {
@@ -125,7 +65,14 @@ void World::fail(const std::string& message, const std::string& hint, int exit_c
     fmt::print(stderr, "{}\n", format_for_people(error));
     std::fflush(nullptr);
   }
-  world_.abort(exit_code);
+  world_->abort(exit_code);
+}
+
+QueueRanks::QueueRanks(World& world) : Collectives(world.timeout_seconds()) {
+  std::vector<int> ranks(static_cast<size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  auto own = std::make_shared<comm::SubTransport>(world.transport(), ranks, comm::channels::kQueue);
+  open(own, *own, world.communicator().options_among(ranks));
 }
 
 }  // namespace renkei::python

@@ -5,12 +5,13 @@ where the reduction of gradients begins; when backward is over, autograd calls b
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
 from renkei import _engine, world
+from renkei._run import Run
 from renkei._tensors import map_tensors, tensors_of
 from renkei.errors import RenkeiError
 
@@ -22,9 +23,12 @@ _groups = itertools.count()
 class DataParallel:
     """The replicas of a model, one on each rank."""
 
-    def __init__(self, model: torch.nn.Module, *, buffers: str) -> None:
+    def __init__(self, model: torch.nn.Module, *, buffers: str, run: Run | None = None) -> None:
         self.model = model
+        self.run = run
+        self._began = 0.0  # the backward pass under way
         self.synchronise = True  # False within no_sync()
+        self.calls = 0  # random numbers are PyTorch's
         self._buffers = buffers
         self._loaded = False  # values by load_state_dict() since the last step
         self._backward: int | None = None  # the pass of autograd that is under way
@@ -38,7 +42,11 @@ class DataParallel:
         if self.model.training and torch.is_grad_enabled() and self.synchronise and world.size() > 1:
             self._take_loaded()
             self.exchange_buffers()
+        recorded = self.run if torch.is_grad_enabled() else None
+        began = recorded.forward(tensors_of([arguments, named])) if recorded else 0.0
         outputs = self.model(*arguments, **named)
+        if recorded:
+            recorded.record.add("forward", "compute", began)
         watched = [t for t in tensors_of(outputs) if t.requires_grad]
         if not watched or not torch.is_grad_enabled():
             return outputs
@@ -56,9 +64,14 @@ class DataParallel:
             for buffer, new in zip(same, torch.split(flat, [b.numel() for b in same]), strict=True):
                 buffer.data.copy_(new.view_as(buffer))
 
-    def note_loaded(self) -> None:
-        """The values of this rank were replaced; before the next step all ranks take those of rank 0."""
+    def state_dict(self, on_rank: int | None, *arguments: Any, **named: Any) -> Any:
+        """Any rank may ask for it alone."""
+        return self.model.state_dict(*arguments, **named) if on_rank in (None, world.rank()) else {}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool) -> Any:
+        """Before the next step all ranks take the values of rank 0."""
         self._loaded = True
+        return self.model.load_state_dict(state, strict)
 
     def _take_loaded(self) -> None:
         if bool(world.allreduce(torch.tensor(self._loaded), "max")):
@@ -80,13 +93,20 @@ class DataParallel:
                 "let its exception end the program",
             )
         self._backward = under_way
+        self._began = self.run.record.seconds() if self.run else 0.0
         self._engine().begin_backward()
         torch.autograd.Variable._execution_engine.queue_callback(self._finish_backward)
 
     def _finish_backward(self) -> None:
+        if self.run:
+            self.run.record.add("backward", "compute", self._began)
+            self._began = self.run.record.seconds()
         self._engine().finish_backward()
         for parameter in self._others():
             self._reduce(parameter)
+        if self.run:
+            self.run.record.add("reduce", "communication", self._began)
+            self.run.reduced()
         self._backward = None
 
     def _others(self, frozen: bool = False) -> Iterator[torch.nn.Parameter]:
@@ -102,6 +122,22 @@ class DataParallel:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
         parameter.grad.copy_(world.allreduce(parameter.grad))
+
+    def owner(self, name: str) -> int | None:
+        """Every rank has every tensor."""
+        return None
+
+    def is_held(self, name: str) -> bool:
+        """Every rank has every tensor."""
+        return True
+
+    def meet(self, purpose: _engine.Purpose) -> None:
+        """Collectives of a model that all ranks have find out by themselves who is missing."""
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """As in plan.json."""
+        return {"kind": "data", "stages": 1, "replicas": world.size()}
 
     def close(self) -> None:
         """Parameters get memory of their own again."""

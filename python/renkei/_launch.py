@@ -2,9 +2,9 @@
 
 import os
 import zlib
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 
-__all__ = ["set_torchrun_variables"]
+__all__ = ["is_of_mpi", "set_torchrun_variables"]
 
 # Rank, size and rank on the host, of Open MPI, of MPICH and of Slurm.
 LAUNCHERS = (
@@ -14,6 +14,18 @@ LAUNCHERS = (
 )
 JOB_NAMES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "PMI_JOBID")
 LAUNCH_NODES = ("SLURM_LAUNCH_NODE_IPADDR", "SLURMD_NODENAME")
+
+
+def is_of_mpi(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether mpirun or srun has started this process, as one of several or alone.
+
+    >>> is_of_mpi({"PMI_RANK": "0", "PMI_SIZE": "2"}), is_of_mpi({"RANK": "0", "WORLD_SIZE": "2"})
+    (True, False)
+    """
+    variables = os.environ if environment is None else environment
+    if "TORCHELASTIC_RUN_ID" in variables:  # torchrun, perhaps inside a job of the queue
+        return False
+    return any(rank in variables and size in variables for rank, size, _ in LAUNCHERS)
 
 
 def set_torchrun_variables(environment: MutableMapping[str, str] | None = None) -> None:

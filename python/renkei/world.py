@@ -35,6 +35,7 @@ __all__ = [
     "init",
     "is_initialized",
     "local_rank",
+    "local_size",
     "rank",
     "size",
     "world",
@@ -109,6 +110,11 @@ def size() -> int:
 def local_rank() -> int:
     """The number of this process among those of its host, from 0."""
     return world().local_rank
+
+
+def local_size() -> int:
+    """How many processes of the job this host has."""
+    return world().local_size
 
 
 def barrier() -> None:

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/error.h"
 #include "comm/buffer/chunk_range.h"
 
 namespace renkei::bench {
@@ -35,6 +36,9 @@ void write(Buffer into, std::span<float> values) {
       return comm::convert(into, Buffer(values));
     case DType::u8:
       return write_as<uint8_t>(into, values);
+    default:
+      throw Error(ErrorCode::bug,
+                  fmt::format("{} are not measured here", comm::name_of(into.dtype)));
   }
 }
 

@@ -14,21 +14,6 @@ constexpr size_t kMostDimensions = 64;
 // Distances that are read in one go rather than element by element.
 constexpr int64_t kSmallRange = 16 << 20;
 
-std::vector<int64_t> row_major(std::span<const int64_t> sizes) {
-  std::vector<int64_t> strides(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * std::max<int64_t>(sizes[i], 1);
-  return strides;
-}
-
-// Dimensions of one element may have any stride.
-bool is_row_major(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
-  const std::vector<int64_t> expected = row_major(sizes);
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] != 1 && strides[i] != expected[i]) return false;
-  return true;
-}
-
 // Where the last element lies behind the first, or nothing beyond 64 bits.
 std::optional<int64_t> furthest(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   int64_t last = 0;
@@ -96,6 +81,26 @@ class Gather {
 };
 
 }  // namespace
+
+std::vector<int64_t> row_major_strides(std::span<const int64_t> sizes) {
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t i = sizes.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * std::max<int64_t>(sizes[i], 1);
+  return strides;
+}
+
+bool is_row_major(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  const std::vector<int64_t> expected = row_major_strides(sizes);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1 && strides[i] != expected[i]) return false;
+  return true;
+}
+
+void require_values(const std::string& name, const StoredTensor& tensor) {
+  if (!tensor.has_values() && tensor.bytes() > 0)
+    throw Error(ErrorCode::data, fmt::format("the tensor '{}' has no values", name),
+                "give the model values first");
+}
 
 int64_t StoredTensor::bytes() const {
   return count_elements(sizes, dtype).value_or(0) * program::bytes_of(dtype);

@@ -44,6 +44,14 @@ struct StridedBytes {
 // The number of elements, or nothing where a size is negative or the bytes are beyond 64 bits.
 std::optional<int64_t> count_elements(std::span<const int64_t> sizes, program::DType dtype);
 
+// Those of elements that lie one behind the other, the last dimension innermost.
+std::vector<int64_t> row_major_strides(std::span<const int64_t> sizes);
+// Dimensions of one element may have any stride.
+bool is_row_major(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+
+// For those who write a tensor: a data Error where there are no values to write.
+void require_values(const std::string& name, const StoredTensor& tensor);
+
 // Throws a data Error that begins with `place` where the elements do not lie inside of the storage.
 StoredTensor stored_tensor(program::DType dtype, std::vector<int64_t> sizes, StridedBytes where,
                            const std::string& place);

@@ -10,6 +10,7 @@
 #include "capture/pt2.h"
 #include "networks/input_shapes.h"
 #include "networks/settings.h"
+#include "program/memory.h"
 #include "program/modes.h"
 
 namespace renkei::capture {
@@ -189,6 +190,21 @@ OpenNetwork open_network(const Settings& settings) {
   const std::string& name = settings.text("model.name");
   if (networks::is_model_file(name)) return FileNetwork(settings, name).open();
   return {.network = networks::make_network(settings), .evaluation = {}, .values = {}};
+}
+
+Program prediction_of(const OpenNetwork& open) {
+  Program program = open.evaluation ? *open.evaluation : program::evaluation(open.network.training);
+  const std::string_view batch = program::batch_symbol(program);
+  std::erase_if(program.outputs, [&](const Port& output) {
+    const std::vector<program::Size>& sizes = program.value(output.value).sizes;
+    return batch.empty() || sizes.empty() || sizes[0].str() != batch;
+  });
+  if (program.outputs.empty())
+    throw Error(ErrorCode::data,
+                fmt::format("{} has no output with a row for each sample", program.name),
+                "export a model that returns one row per sample, with a dynamic batch");
+  program::remove_dead_ops(program);
+  return program;
 }
 
 Programs programs_of(const OpenNetwork& open, const networks::LossOptions& given) {

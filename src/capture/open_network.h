@@ -22,6 +22,10 @@ struct OpenNetwork {
 
 OpenNetwork open_network(const Settings& settings);
 
+// The network in evaluation mode, with those outputs that have a row for each sample, the main one
+// first. Throws a data Error where it can't be had.
+program::Program prediction_of(const OpenNetwork& open);
+
 // The programs of a training, with the loss; without the fast kernels.
 struct Programs {
   program::Program training;

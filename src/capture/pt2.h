@@ -29,6 +29,10 @@ struct Pt2File {
 Pt2File read_pt2(const std::string& path);
 Pt2File read_pt2(std::shared_ptr<const data::ByteFile> file);
 
+// A copy of a .pt2 file with other values of its parameters and buffers: all those that its state
+// dict has, by their names there. Throws a data Error where one is missing or does not fit.
+void write_pt2_with(const std::string& pt2, const NamedTensors& values, const std::string& path);
+
 // The program in the text of a models/NAME.json, without values. `tied` are pairs of names of one
 // tensor, `source` begins messages.
 program::Program read_exported_json(std::string_view text,

@@ -153,9 +153,7 @@ NamedTensors read_safetensors(const std::shared_ptr<const data::ByteFile>& file)
         !count || range.end - range.begin != *count * program::bytes_of(dtype))
       tensor_place.refuse("its sizes, its type and its place in the file do not fit together",
                           kHint);
-    std::vector<int64_t> strides(sizes.size(), 1);
-    for (size_t i = sizes.size(); i-- > 1;)
-      strides[i - 1] = strides[i] * std::max<int64_t>(sizes[i], 1);
+    std::vector<int64_t> strides = row_major_strides(sizes);
     tensors.emplace(name, stored_tensor(dtype, std::move(sizes),
                                         {.file = file,
                                          .begin = header.data + range.begin,
@@ -193,9 +191,7 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors,
   for (const Entry* entry : order) {
     const StoredTensor& tensor = entry->second;
     const int64_t bytes = tensor.bytes();
-    if (!tensor.has_values() && bytes > 0)
-      throw Error(ErrorCode::data, fmt::format("the tensor '{}' has no values", entry->first),
-                  "give the model values first");
+    require_values(entry->first, tensor);
     for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(piece.size())) {
       piece.resize(std::min(kPiece, static_cast<size_t>(bytes - at)));
       tensor.read(at, piece);

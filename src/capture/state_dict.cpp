@@ -8,6 +8,7 @@
 
 #include "capture/archive.h"
 #include "capture/pickle.h"
+#include "capture/storage_names.h"
 #include "data/storage/storage.h"
 
 namespace renkei::capture {
@@ -19,23 +20,6 @@ using Kind = PickleValue::Kind;
 constexpr int64_t kLargestPickle = 64 << 20;
 constexpr int kDeepest = 8;  // calls in calls: a parameter of a tensor of a type
 constexpr std::string_view kHint = "save only model.state_dict(), with torch.save or safetensors";
-
-struct Named {
-  std::string_view name;
-  DType dtype;
-};
-constexpr std::array<Named, 12> kStorages{{{"Float", DType::f32},
-                                           {"Double", DType::f64},
-                                           {"Half", DType::f16},
-                                           {"BFloat16", DType::bf16},
-                                           {"Long", DType::i64},
-                                           {"Int", DType::i32},
-                                           {"Short", DType::i16},
-                                           {"Char", DType::i8},
-                                           {"Byte", DType::u8},
-                                           {"Bool", DType::boolean},
-                                           {"ComplexFloat", DType::c64},
-                                           {"ComplexDouble", DType::c128}}};
 
 constexpr std::array<std::string_view, 2> kHarmless{"torch.Size", "torch.device"};
 
@@ -202,18 +186,18 @@ class StateDictReader {
   }
 
   DType dtype_from_torch(const std::string& type, std::string_view name) const {
-    constexpr std::array<Named, 12> types{{{"torch.float32", DType::f32},
-                                           {"torch.float64", DType::f64},
-                                           {"torch.float16", DType::f16},
-                                           {"torch.bfloat16", DType::bf16},
-                                           {"torch.int64", DType::i64},
-                                           {"torch.int32", DType::i32},
-                                           {"torch.int16", DType::i16},
-                                           {"torch.int8", DType::i8},
-                                           {"torch.uint8", DType::u8},
-                                           {"torch.bool", DType::boolean},
-                                           {"torch.complex64", DType::c64},
-                                           {"torch.complex128", DType::c128}}};
+    constexpr std::array<StorageName, 12> types{{{"torch.float32", DType::f32},
+                                                 {"torch.float64", DType::f64},
+                                                 {"torch.float16", DType::f16},
+                                                 {"torch.bfloat16", DType::bf16},
+                                                 {"torch.int64", DType::i64},
+                                                 {"torch.int32", DType::i32},
+                                                 {"torch.int16", DType::i16},
+                                                 {"torch.int8", DType::i8},
+                                                 {"torch.uint8", DType::u8},
+                                                 {"torch.bool", DType::boolean},
+                                                 {"torch.complex64", DType::c64},
+                                                 {"torch.complex128", DType::c128}}};
     for (const auto& [known, dtype] : types)
       if (type == known) return dtype;
     refuse_tensor(name, fmt::format("whose type ({}) Renkei does not compute with", type));

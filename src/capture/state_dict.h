@@ -13,4 +13,7 @@ namespace renkei::capture {
 NamedTensors read_state_dict(const std::string& path);
 NamedTensors read_state_dict(std::shared_ptr<const data::ByteFile> file);
 
+// As torch.save would write them, for torch.load(weights_only=True). Written aside and renamed.
+void write_state_dict(const std::string& path, const NamedTensors& tensors);
+
 }  // namespace renkei::capture

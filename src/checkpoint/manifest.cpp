@@ -98,6 +98,14 @@ int64_t TensorEntry::count() const {
   return capture::count_elements(sizes, dtype).value_or(0);
 }
 
+std::string optimizer_name(int state, const std::string& parameter) {
+  return fmt::format("optimizer/{}/{}", state, parameter);
+}
+
+std::string copy_name(size_t copy, const std::string& buffer) {
+  return copy == 0 ? buffer : fmt::format("copy/{}/{}", copy, buffer);
+}
+
 std::string to_text(const Manifest& manifest) {
   const Progress& progress = manifest.progress;
   json files = json::array(), tensors = json::object();

@@ -68,6 +68,10 @@ struct Manifest {
   std::map<std::string, TensorEntry, std::less<>> tensors = {};
 };
 
+// How tensors are called, as above; what the first replica has goes by the buffer's own name.
+std::string optimizer_name(int state, const std::string& parameter);
+std::string copy_name(size_t copy, const std::string& buffer);
+
 // The text has its own checksum in it.
 std::string to_text(const Manifest& manifest);
 // Throws a data Error that begins with `source`: damaged, of a newer version, or with a tensor that

@@ -23,11 +23,10 @@ void share_from_first(comm::Transport& transport, Number& number, const comm::Ca
 }
 
 // What is wrong with those files that this rank looks at; empty: nothing.
-std::string find_fault(const Reader& reader, const comm::Transport& transport) {
+std::string find_fault(const Reader& reader, int rank, int ranks) {
   try {
     const auto& files = reader.manifest().files;
-    for (size_t i = static_cast<size_t>(transport.rank()); i < files.size();
-         i += static_cast<size_t>(transport.size()))
+    for (auto i = static_cast<size_t>(rank); i < files.size(); i += static_cast<size_t>(ranks))
       reader.verify(files[i]);
   } catch (const Error& error) {
     return error.message;
@@ -112,7 +111,7 @@ std::optional<Reader> open_newest(const fs::path& checkpoints, comm::Transport& 
     const fs::path directory = directory_of(checkpoints, step);
     std::string fault;
     std::optional<Reader> reader = try_open(directory, fault);
-    if (reader) fault = find_fault(*reader, transport);
+    if (reader) fault = find_fault(*reader, transport.rank(), transport.size());
     int64_t whole = 1;
     for (const std::string& text : comm::gather_texts(transport, fault, call)) {
       if (text.empty()) continue;
@@ -123,6 +122,21 @@ std::optional<Reader> open_newest(const fs::path& checkpoints, comm::Transport& 
     if (whole) return reader;
   }
   return {};
+}
+
+Reader open_newest(const fs::path& checkpoints) {
+  std::string faults;
+  for (const Found& one : find_checkpoints(checkpoints)) {
+    if (!one.has_manifest) continue;
+    std::string fault;
+    std::optional<Reader> reader = try_open(one.directory, fault);
+    if (reader) fault = find_fault(*reader, 0, 1);
+    if (fault.empty()) return std::move(*reader);
+    faults += "; " + fault;
+  }
+  throw Error(ErrorCode::data,
+              fmt::format("{} has no checkpoint that is whole{}", checkpoints.string(), faults),
+              "name a directory that has step-… directories in it, or a file of weights");
 }
 
 std::vector<std::string> prune(const fs::path& checkpoints, int64_t newest,

@@ -7,6 +7,7 @@ namespace renkei::cli {
 
 Command make_train_command();
 Command make_evaluate_command();
+Command make_predict_command();
 Command make_plan_command();
 Command make_report_command();
 Command make_watch_command();
@@ -17,6 +18,7 @@ Command make_study_mn1_command();
 Command make_study_tsubame3_command();
 Command make_model_list_command();
 Command make_model_export_command();
+Command make_model_import_command();
 Command make_model_show_command();
 Command make_bench_collectives_command();
 Command make_bench_compute_command();

@@ -3,12 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
+#include "cli/saved_model.h"
 #include "job/network_data.h"
-#include "job/resume.h"
 #include "job/session.h"
 #include "networks/settings.h"
 #include "report/table.h"
@@ -23,8 +22,9 @@ void evaluate_as_rank(const Invocation& invocation, RankContext& context) {
   comm::Transport& transport = context.world.transport();
   run::set_threads(context.threads);
   const capture::OpenNetwork open = capture::open_network(settings);
-  const job::TrainingData data =
-      job::open_training_data(settings, job::needs_of(open.network, context.threads));
+  job::DataNeeds needs = job::needs_of(open.network, context.threads);
+  needs.training = false;
+  const job::TrainingData data = job::open_training_data(settings, needs);
   run::ModelOptions model_options = run::model_options(settings, context.threads);
   model_options.on_demand = true;
   run::Model model =
@@ -76,27 +76,15 @@ Command make_evaluate_command() {
   return {.name = "evaluate",
           .summary = "the loss and the accuracy of saved weights on a data set",
           .sections = {"model", "data", "compute", "comm"},
-          .add_flags =
-              [run](Arguments& arguments) {
-                arguments.option("run", *run, "a run, for its network, data and weights")
-                    .value_name("RUN");
-              },
+          .add_flags = [run](Arguments& arguments) { add_run_argument(arguments, *run); },
           .run =
               [run](Invocation& invocation) {
-                if (!run->empty())
-                  invocation.settings.set(
-                      "model.weights", (job::find_run(*run) / "model.safetensors").string(), "RUN");
-                if (invocation.settings.text("model.weights").empty() &&
-                    !invocation.settings.text("model.name").ends_with(".pt2"))
-                  throw Error(ErrorCode::usage, "there are no weights to evaluate",
-                              "name a run, or give a file: --set model.weights=FILE.safetensors");
+                use_weights_of_run(invocation.settings, *run);
                 return run_on_ranks(invocation, [&](RankContext& context) {
                   evaluate_as_rank(invocation, context);
                 });
               },
-          .earlier_settings = [run]() -> std::filesystem::path {
-            return run->empty() ? std::filesystem::path() : job::find_run(*run) / "config.toml";
-          }};
+          .earlier_settings = [run] { return settings_of_run(*run); }};
 }
 
 }  // namespace renkei::cli

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
         arguments, cli::declare_all_settings(),
         {
             cli::make_train_command(),         cli::make_evaluate_command(),
+            cli::make_predict_command(),       cli::make_model_import_command(),
             cli::make_plan_command(),          cli::make_report_command(),
             cli::make_watch_command(),         cli::make_run_command(),
             cli::make_linpack_command(),       cli::make_tune_command(),

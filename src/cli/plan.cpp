@@ -16,6 +16,7 @@
 #include "job/no_plan.h"
 #include "job/planned_network.h"
 #include "job/planning.h"
+#include "job/tensor_plans.h"
 #include "networks/network.h"
 #include "plan/plan_file.h"
 #include "schedule/drawing.h"
@@ -52,7 +53,7 @@ graph::Graph make_graph(const Invocation& invocation, const Options& options) {
   return job::measured_graph(settings, {.samples = kMeasuredSamples, .quiet = invocation.quiet});
 }
 
-plan::Problem make_problem(const Invocation& invocation, const Options& options) {
+job::PlanningRequest make_request(const Invocation& invocation, const Options& options) {
   const Settings& settings = invocation.settings;
   job::PlanningRequest request{.graph = make_graph(invocation, options)};
   const graph::Graph& graph = request.graph;
@@ -77,16 +78,38 @@ plan::Problem make_problem(const Invocation& invocation, const Options& options)
                                     : graph.batch;
   request.memory_bytes = settings.size_unless_auto("plan.memory").value_or(0);
   request.optimizer_state = settings.real("plan.optimizer_state");
-  return job::planning_problem(settings, std::move(request));
+  return request;
+}
+
+// A network can be divided op by op; of a graph in a file nothing is known but costs.
+struct Divided {
+  std::optional<program::Program> program;
+  job::TensorPlans plans;
+};
+Divided make_divided(const Invocation& invocation, const Options& options) {
+  Divided divided;
+  if (options.model.empty()) return divided;
+  Settings settings = invocation.settings;
+  settings.set("model.name", options.model, "--model");
+  const job::PlannedNetwork planned = job::planned_network(settings);
+  divided.program = capture::programs_of(planned.open, planned.loss).training;
+  divided.plans.make_graph = [=, quiet = invocation.quiet,
+                              program = *divided.program](const shard::ShardOptions& part) {
+    if (!options.measure) return job::estimated_graph(settings, program, part);
+    return job::measured_graph(settings,
+                               {.samples = kMeasuredSamples, .quiet = quiet, .part = part});
+  };
+  divided.plans.trial = job::TensorPlans::Trial::if_needed;  // each T takes a search of its own
+  return divided;
 }
 
 plan::SearchOptions make_search_options(const Invocation& invocation, const Options& options,
-                                        const plan::Problem& problem) {
+                                        int64_t batch) {
   plan::SearchOptions search = plan::search_options(invocation.settings);
   if (options.micro_batches > 0) {
-    if (problem.batch % options.micro_batches != 0)
+    if (batch % options.micro_batches != 0)
       throw Error(ErrorCode::usage,
-                  fmt::format("a batch of {} can't be divided into {} micro-batches", problem.batch,
+                  fmt::format("a batch of {} can't be divided into {} micro-batches", batch,
                               options.micro_batches),
                   "choose a number that divides the batch");
     search.micro_batches = {static_cast<int>(options.micro_batches)};
@@ -105,18 +128,24 @@ void write_files(const PlanReport& report, const Options& options) {
 }
 
 int run(Invocation& invocation, const Options& options) {
-  const plan::Problem problem = make_problem(invocation, options);
-  const plan::SearchOptions search_options = make_search_options(invocation, options, problem);
+  const job::PlanningRequest request = make_request(invocation, options);
+  const plan::SearchOptions search_options =
+      make_search_options(invocation, options, request.batch);
   const schedule::ScheduledSteps steps;
-  const plan::Objective objective(problem, steps);
-  const plan::SearchResult result =
-      job::search_with_progress(objective, search_options, invocation.quiet);
+  Divided divided = make_divided(invocation, options);
+  divided.plans.program = divided.program ? &*divided.program : nullptr;
+  const job::Searched searched = job::search_plans(invocation.settings, request, divided.plans,
+                                                   steps, search_options, invocation.quiet);
+  const plan::Objective& objective = *searched.objective;
+  const plan::SearchResult& result = searched.result;
   if (!result.best)
-    job::throw_nothing_fits(problem, steps, search_options, result, {"--memory", "--devices"});
+    job::throw_nothing_fits(*searched.problem, steps, search_options, result,
+                            {"--memory", "--devices"});
 
   const plan::Shape shape = result.best->layout.shape();
   const PlanReport report{.objective = objective,
                           .result = result,
+                          .tried = searched.tried,
                           .plan = make_plan(objective, *result.best),
                           .evaluation = evaluate(schedule::make_schedule(shape), shape,
                                                  result.best->times, schedule::Record::events)};

@@ -103,9 +103,23 @@ std::string plan_for_people(const PlanReport& report) {
                                       format_size(parameter_bytes(problem.graph)))});
   facts.add_row({"costs", problem.graph.estimated ? "estimated from FLOPs and bytes, not measured"
                                                   : "measured, as they stand in the graph"});
-  facts.add_row({"machine", fmt::format("{} of {} devices of {}", best.layout.devices(),
-                                        problem.devices.size(), problem.machine.name)});
+  facts.add_row(
+      {"machine", fmt::format("{} of {} devices of {}", best.layout.devices() * problem.tensor,
+                              problem.devices.size() * static_cast<size_t>(problem.tensor),
+                              problem.machine.name)});
   facts.add_row({"layout", describe(best.layout)});
+  if (problem.tensor > 1)
+    facts.add_row({"tensor", fmt::format("each op by {} devices together, {} of {} in parts; a "
+                                         "device of the layout stands for {}",
+                                         problem.tensor, problem.tensor_ops.size(),
+                                         problem.graph.ops.size(), problem.tensor)});
+  if (report.tried.size() > 1) {
+    std::vector<std::string> others;
+    for (const job::Tried& tried : report.tried)
+      others.push_back(fmt::format("{}: {}", tried.tensor,
+                                   tried.seconds > 0 ? time_text(tried.seconds) : "does not fit"));
+    facts.add_row({"tensor tried", fmt::format("{}", fmt::join(others, ", "))});
+  }
   facts.add_row(
       {"step", fmt::format("{} for {} samples: {:.4g} samples/s", time_text(best.seconds),
                            problem.batch, static_cast<double>(problem.batch) / best.seconds)});
@@ -134,12 +148,14 @@ nlohmann::json plan_for_programs(const PlanReport& report) {
   json["command"] = "plan";
   std::set<int> nodes;
   nlohmann::json memory = nlohmann::json::array(), parts = nlohmann::json::array();
-  for (int rank = 0; rank < best.layout.devices(); ++rank) {
-    nodes.insert(problem.devices[static_cast<size_t>(rank)].node);
+  for (int rank = 0; rank < best.layout.devices() * problem.tensor; ++rank) {
+    const auto device = rank / problem.tensor;
+    nodes.insert(
+        (problem.tensor > 1 ? problem.members : problem.devices)[static_cast<size_t>(rank)].node);
     for (int group = 0; group < best.layout.groups(); ++group) {
       const plan::DeviceRange devices = devices_of(best.layout, group);
       for (int i = 0; i < devices.count; ++i)
-        if (devices[i] == rank) {
+        if (devices[i] == device) {
           memory.push_back(static_cast<int64_t>(best.memory[static_cast<size_t>(group)].total()));
           parts.push_back(memory_json(best.memory[static_cast<size_t>(group)]));
         }
@@ -149,7 +165,12 @@ nlohmann::json plan_for_programs(const PlanReport& report) {
   json["threads_per_rank"] = 1;
   json["model"] = problem.graph.name;
   json["cluster"] = problem.machine.name;
-  json["devices"] = problem.devices.size();
+  json["devices"] = problem.devices.size() * static_cast<size_t>(problem.tensor);
+  nlohmann::json& tried = json["tensor_tried"] = nlohmann::json::array();
+  for (const job::Tried& one : report.tried)
+    tried.push_back(
+        {{"tensor", one.tensor},
+         {"step_seconds", one.seconds > 0 ? nlohmann::json(one.seconds) : nlohmann::json()}});
   json["costs"] = problem.graph.estimated ? "estimated" : "measured";
   json["placement"] = best.layout.placement == plan::Placement::apart ? "apart" : "together";
   json["predicted"] = {{"step_seconds", best.seconds},

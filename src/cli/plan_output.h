@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "job/tensor_plans.h"
 #include "plan/plan.h"
 #include "plan/search.h"
 #include "schedule/evaluate.h"
@@ -13,6 +14,7 @@ namespace renkei::cli {
 struct PlanReport {
   const plan::Objective& objective;
   const plan::SearchResult& result;  // with a best layout
+  std::vector<job::Tried> tried;     // with other numbers of devices for each op
   plan::Plan plan;
   schedule::Evaluation evaluation;  // of the best layout, with events
 };

@@ -45,7 +45,9 @@ int supervise_local_ranks(Invocation& invocation) {
   for (int start = 0;; ++start) {
     const auto result = cluster::supervise(
         cluster::local_launch_command(invocation.ranks, program),
-        {{job::kStartsVariable, std::to_string(job::Faults::earlier_starts() + start)}});
+        {{job::kStartsVariable, std::to_string(job::Faults::earlier_starts() + start)}},
+        {.deadline_seconds = invocation.settings.seconds("comm.timeout"),
+         .ranks = invocation.ranks});
     if (!result.failure) return result.exit_code;
     // Another kind of failure would only come again.
     const bool again = start < invocation.restarts && !result.interrupted &&
@@ -54,7 +56,10 @@ int supervise_local_ranks(Invocation& invocation) {
     write_failure_file(result.run_directory, *result.failure, invocation.command);
     if (!again) return result.exit_code;
     fmt::print(stderr, "restart {} of {}\n", start + 1, invocation.restarts);
-    if (!result.run_directory.empty()) program = with_resume(program, result.run_directory);
+    // Killed earlier than that, there is nothing yet to go on with.
+    if (!result.run_directory.empty() &&
+        std::filesystem::exists(result.run_directory / "config.toml"))
+      program = with_resume(program, result.run_directory);
   }
 }
 
@@ -112,7 +117,9 @@ int run_on_ranks(Invocation& invocation, const std::function<void(RankContext&)>
 
   const std::string library = comm::mpi_library();
   cluster::check_limits(cluster::current_limits(), started_by ? started_by->size : 1);
-  comm::MpiWorld world;
+  comm::MpiWorld world([&](std::string_view call) {
+    if (started_by) cluster::tell_supervisor_call(started_by->rank, call);
+  });
   RankContext context{.world = world};
   comm::Transport& transport = world.transport();
   try {

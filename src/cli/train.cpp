@@ -79,20 +79,43 @@ job::CheckpointOptions checkpoint_options(const Settings& settings,
           .timeout_seconds = settings.seconds("comm.timeout")};
 }
 
-// From the newest checkpoint that is whole; without one, from the beginning.
-void go_on(job::Session& session, const Settings& settings, const std::filesystem::path& run,
+// From the newest checkpoint that is whole; without one, from the beginning, and then it is false.
+bool go_on(job::Session& session, const Settings& settings, const std::filesystem::path& run,
            const job::CheckpointOptions& options) {
   comm::Transport& transport = session.communicator().transport();
   const comm::Call call{.operation = "loading of a checkpoint",
                         .timeout_seconds = settings.seconds("comm.timeout")};
   auto reader = checkpoint::open_newest(options.directory, transport, call, options.warn);
   if (reader) session.restore(*reader);
-  if (transport.rank() != 0) return;
+  if (transport.rank() != 0) return reader.has_value();
   if (!reader) options.warn(fmt::format("{} has no checkpoint: it begins anew", run.string()));
   job::cut_records(run, session.next_step());
   checkpoint::remove_after(options.directory, session.next_step());
   std::error_code none;
   std::filesystem::remove(run / "failure.json", none);
+  return reader.has_value();
+}
+
+// After a step that can't be done, as `failure` says: from the newest checkpoint, and without the
+// update of that step. All ranks together.
+void roll_back(job::Session& session, const Settings& settings, const std::filesystem::path& run,
+               const job::CheckpointOptions& options, const Error& failure) {
+  const int64_t step = *failure.step;
+  if (!session.leave_out(step) || !go_on(session, settings, run, options)) throw failure;
+  options.warn(fmt::format("{}; back to step {}, and the update of step {} is left out",
+                           failure.message, session.next_step(), step));
+}
+
+// What --set fault.… asks for, once: a step may come again. `next` is the first that was not
+// reached yet.
+void rehearse(const job::Faults& faults, job::Session& session, int64_t& next) {
+  const int64_t step = session.next_step();
+  if (step < next) return;
+  next = step + 1;
+  faults.before_step(step);
+  if (faults.nan_before(step)) session.spoil();
+  if (faults.drifts_before(step)) session.drift();
+  if (faults.corrupts_gradient_before(step)) session.corrupt_gradients();
 }
 
 // The causes are those of the steps whose slices were kept; the time is that of all.
@@ -126,19 +149,30 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
   phases.end("opening of network and data");
   run::ModelOptions model_options = run::model_options(settings, context.threads);
   model_options.on_demand = true;
-  run::Model model =
-      run::make_model(open, job::loss_for(settings, open.network, *data.train), model_options);
+  const networks::LossOptions loss = job::loss_for(settings, open.network, *data.train);
+  run::Model model = run::make_model(open, loss, model_options);
   comm::Communicator communicator(transport,
                                   comm::communicator_options(settings, transport.size()));
   phases.end("making of the model");
   const auto [plan, predicted] = job::choose_plan(
       flags.run ? job::planning_settings(settings, *flags.run, transport.size()) : settings,
       {.model = model,
+       .program = capture::programs_of(open, loss).training,
        .communicator = communicator,
        .compute = run::compute_options(settings),
+       .make_part =
+           [&](const shard::ShardOptions& part) {
+             run::ModelOptions options = model_options;
+             options.shard = part;
+             return run::make_model(open, loss, options);
+           },
        .threads = context.threads,
        .quiet = invocation.quiet});
 
+  if (plan.tensor > 1) {
+    model_options.shard = job::part_of_rank(settings, plan, transport.rank());
+    model = run::make_model(open, loss, model_options);
+  }
   phases.end("planning");
   context.run_directory =
       flags.run ? *flags.run
@@ -177,27 +211,38 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
                        .result = {}};
   try {
     run::TrainOptions options = run::train_options(settings);
+    options.record_operations = settings.text("train.timeline") == "ops";
     // The cores of a host are divided over its ranks, for loading too.
     if (settings.is_auto("data.threads")) options.loader.threads = context.threads;
     job::Session session(job, options);
-    const job::CheckpointOptions saving =
-        checkpoint_options(settings, context.run_directory, first);
-    if (flags.run) go_on(session, settings, *flags.run, saving);
-    // Behind it: what is taken back of metrics is not written to yet.
-    if (first) {
-      auto writing = std::make_unique<TrainOutput>(context.run_directory, !invocation.quiet);
-      output = writing.get();
-      observer = std::move(writing);
-    }
-    phases.end("setting up of the ranks");
-    job::Checkpoints checkpoints(session, saving);
-    const StopSignals signals;
     const job::Faults faults(settings, transport.rank(), job::Faults::earlier_starts());
-    summary.finished = job::train(session, *observer, checkpoints, [&] {
-      faults.before_step(session.next_step());
-      if (faults.nan_before(session.next_step())) session.spoil();
-      return signals.arrived() != 0;
-    });
+    job::CheckpointOptions saving = checkpoint_options(settings, context.run_directory, first);
+    saving.disk_is_full = [&](int64_t step) { return faults.disk_full_at(step); };
+    if (flags.run) go_on(session, settings, *flags.run, saving);
+    phases.end("setting up of the ranks");
+    const StopSignals signals;
+    int64_t next_fault = 0;
+    for (bool ends = false; !ends;) {
+      // Anew each time: what was taken back of metrics is not written to yet.
+      if (first) {
+        auto writing = std::make_unique<TrainOutput>(context.run_directory, !invocation.quiet);
+        output = writing.get();
+        observer = std::move(writing);
+      }
+      job::Checkpoints checkpoints(session, saving);
+      try {
+        summary.finished = job::train(session, *observer, checkpoints, [&] {
+          rehearse(faults, session, next_fault);
+          return signals.arrived() != 0;
+        });
+        ends = true;
+      } catch (const Error& error) {
+        if (!options.roll_back || !error.step || error.code != ErrorCode::check) throw;
+        checkpoints.finish();
+        observer = std::make_unique<NoOutput>();
+        roll_back(session, settings, context.run_directory, saving, error);
+      }
+    }
     phases.skip();
     summary.result = session.result();
     summary.result.steps = session.next_step();

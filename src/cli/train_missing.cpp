@@ -35,6 +35,10 @@ Command make_evaluate_command() {
   return missing("evaluate", "the loss of saved weights on a data set", "can't evaluate");
 }
 
+Command make_predict_command() {
+  return missing("predict", "what saved weights say about a data set", "can't predict");
+}
+
 Command make_bench_compute_command() {
   return missing("bench compute", "the time and the rate of each layer of a network",
                  "can't compute networks");

@@ -178,10 +178,15 @@ std::string summary_as_json(const TrainSummary& summary) {
 namespace {
 
 std::string plan_in_words(const plan::Plan& plan) {
+  const std::string together =
+      plan.tensor > 1 ? fmt::format(", {} of which compute each layer together", plan.tensor) : "";
+  if (plan.stages == 1 && plan.tensor > 1)
+    return fmt::format("{} replica{} on {} ranks{}", plan.replicas, plan.replicas == 1 ? "" : "s",
+                       plan.ranks(), together);
   if (plan.stages == 1)
     return fmt::format("data parallel on {} rank{}", plan.replicas, plan.replicas == 1 ? "" : "s");
-  return fmt::format("{} stages on {} ranks, {} micro-batches, {}{}", plan.stages, plan.ranks(),
-                     plan.batch.accumulation, plan.schedule,
+  return fmt::format("{} stages on {} ranks{}, {} micro-batches, {}{}", plan.stages, plan.ranks(),
+                     together, plan.batch.accumulation, plan.schedule,
                      plan.sharded_optimizer ? ", sharded optimizer" : "");
 }
 

@@ -18,6 +18,10 @@ inline constexpr const char* kNotesVariable = "RENKEI_SUPERVISOR_DIR";
 void introduce_to_supervisor(int rank, const std::string& host);
 void tell_supervisor_run_directory(const std::filesystem::path& directory);
 
+// What this rank is inside of and can't watch itself; empty: nothing any more. May be told before
+// MPI knows the rank.
+void tell_supervisor_call(int rank, std::string_view call);
+
 // Leaves the reason of a failure. Returns false when nobody supervises: then the rank must speak
 // for itself.
 bool leave_failure_note(const Error& error, int rank, const std::string& host);
@@ -28,6 +32,12 @@ struct RankNote {
   int rank = 0;
   int64_t pid = 0;
   std::string host;
+};
+
+// Over calls that ranks can't watch themselves.
+struct Watch {
+  double deadline_seconds = 300;
+  int ranks = 0;  // that were started; 0: unknown
 };
 
 // The directory of the notes; removed at the end.
@@ -45,6 +55,8 @@ class Notes {
   std::optional<Error> first_failure() const;
   std::optional<RankNote> find_rank(std::optional<int> rank, std::optional<int64_t> pid) const;
   std::filesystem::path run_directory() const;  // empty: no rank has told
+  // A rank that has been inside of a call for too long: who is stuck, and where.
+  std::optional<Error> find_stuck(const Watch& watch) const;
 
  private:
   std::filesystem::path directory_;

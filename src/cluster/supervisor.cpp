@@ -1,6 +1,7 @@
 #include "cluster/supervisor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,12 +10,15 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <regex>
 
-#include "cluster/failure_notes.h"
+#include "base/clock.h"
 
 namespace renkei::cluster {
 namespace {
+
+constexpr double kSecondsToEnd = 5;  // for a launcher that was asked to
 
 Error describe_lost_rank(LostRank lost, const Notes& notes) {
   if (const auto known = notes.find_rank(lost.rank, lost.pid))
@@ -60,11 +64,20 @@ class StderrFilter {
     }
   }
 
-  void take_all(int descriptor) {
+  // Until the end; `look` is called about once a second.
+  void take_all(int descriptor, const std::function<void()>& look) {
     std::array<char, 4096> buffer;
-    for (ssize_t count; (count = ::read(descriptor, buffer.data(), buffer.size())) != 0;) {
+    pollfd waited{.fd = descriptor, .events = POLLIN, .revents = 0};
+    for (double looked = now_seconds();;) {
+      const int ready = ::poll(&waited, 1, 1000);
+      if (now_seconds() - looked >= 1) {
+        look();
+        looked = now_seconds();
+      }
+      if (ready <= 0) continue;
+      const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0) break;
+      if (count <= 0) return;
       take({buffer.data(), static_cast<size_t>(count)});
     }
   }
@@ -147,7 +160,8 @@ std::optional<LostRank> find_lost_rank(const std::string& words) {
 }
 
 SupervisedResult supervise(const std::vector<std::string>& command,
-                           const std::map<std::string, std::string>& environment) {
+                           const std::map<std::string, std::string>& environment,
+                           const Watch& watch) {
   const Notes notes;
   std::map<std::string, std::string> variables = environment;
   variables[kNotesVariable] = notes.directory();
@@ -165,7 +179,16 @@ SupervisedResult supervise(const std::vector<std::string>& command,
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::sigaction(signal, &action, nullptr);
 
   StderrFilter filter;
-  filter.take_all(ends[0]);
+  std::optional<Error> stuck;
+  double given_up = 0;
+  filter.take_all(ends[0], [&] {
+    if (stuck) {  // a launcher that does not end its ranks is ended itself, with them
+      if (now_seconds() - given_up > kSecondsToEnd) ::kill(-child, SIGKILL);
+    } else if ((stuck = notes.find_stuck(watch))) {
+      given_up = now_seconds();
+      ::kill(child, SIGTERM);
+    }
+  });
   ::close(ends[0]);
   const int launcher_code = wait_for(child);
   job_pid = 0;
@@ -182,6 +205,7 @@ SupervisedResult supervise(const std::vector<std::string>& command,
     return result;
   }
   result.failure = notes.first_failure();
+  if (!result.failure) result.failure = stuck;
   if (!result.failure)
     if (const auto lost = find_lost_rank(filter.launcher_words()))
       result.failure = describe_lost_rank(*lost, notes);

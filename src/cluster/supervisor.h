@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cluster/failure_notes.h"
 
 namespace renkei::cluster {
 
@@ -23,8 +24,10 @@ struct SupervisedResult {
 
 // Returns when all ranks have ended. SIGTERM, SIGHUP and SIGUSR1 reach the ranks as SIGUSR1, upon
 // which they save and end; a second signal, and SIGINT, end them at once.
+// A rank that is stuck where it can't watch itself ends the job.
 SupervisedResult supervise(const std::vector<std::string>& command,
-                           const std::map<std::string, std::string>& environment = {});
+                           const std::map<std::string, std::string>& environment = {},
+                           const Watch& watch = {});
 
 struct LostRank {
   std::optional<int> rank;

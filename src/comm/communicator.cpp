@@ -12,6 +12,7 @@
 #include "comm/collectives/barrier.h"
 #include "comm/collectives/broadcast.h"
 #include "comm/collectives/exchange.h"
+#include "comm/collectives/exchange_parts.h"
 #include "comm/collectives/reduce_scatter.h"
 #include "comm/verdict.h"
 
@@ -222,6 +223,11 @@ void Communicator::all_gather(Buffer buffer, const Call& call) {
 void Communicator::all_to_all(ConstBuffer from, Buffer into, const Call& call) {
   recorded("all_to_all", call, into,
            [&](const Call& named) { comm::all_to_all(transport_, from, into, named); });
+}
+
+void Communicator::exchange(const Parts& parts, uint64_t count, const Call& call) {
+  recorded("exchange", call, Buffer(nullptr, count, DType::u8),
+           [&](const Call& named) { comm::exchange_parts(transport_, parts, count, named); });
 }
 
 void Communicator::barrier(const Call& call) {

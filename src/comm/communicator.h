@@ -14,6 +14,7 @@
 #include "comm/choice/topology.h"
 #include "comm/collectives/all_gather.h"
 #include "comm/flight_recorder.h"
+#include "comm/group_collectives.h"
 #include "comm/shared_memory/shared_allreduce.h"
 #include "comm/transport/transport.h"
 
@@ -89,6 +90,8 @@ class Communicator {
   // The other half: every rank's chunk goes to all ranks.
   void all_gather(Buffer buffer, const Call& call);
   void all_to_all(ConstBuffer from, Buffer into, const Call& call);
+  // Parts of any sizes between any ranks; `count` must be the same on all.
+  void exchange(const Parts& parts, uint64_t count, const Call& call);
   void barrier(const Call& call);
 
   // How a collective on this buffer would be done: "shared memory", "hierarchical", "ring" …

@@ -21,8 +21,9 @@ struct Sums {
   }
 };
 
-// Sums in single precision are only taken over so many values; above, in double.
-constexpr int64_t kRun = 256;
+// Sums in single precision are only taken over so many values; above, in double. Torch takes all in
+// double; gradients of deep networks show the difference where runs are longer.
+constexpr int64_t kRun = 64;
 
 // Calls work(first, count) for runs of pixels of a channel block: `first` is the offset of the
 // run's first value.
@@ -69,20 +70,23 @@ void statistics(const ImageShape& shape, const float* x, int64_t block, float* m
   }
 }
 
+// y = (x - mean) scale + beta. The mean goes first: folded into one offset it would cost as many
+// bits as it is larger than the deviation, and channels of a deep network hardly differ between
+// samples.
 template <int kWidth>
 struct Affine {
-  V<kWidth> scale, offset;  // y = x scale + offset
+  V<kWidth> mean, scale, beta;
+
+  V<kWidth> operator()(V<kWidth> x) const { return (x - mean) * scale + beta; }
 };
 
 template <int kWidth>
 inline Affine<kWidth> affine_of(const float* mean, const float* variance, const float* gamma,
                                 const float* beta, float epsilon) {
   Affine<kWidth> affine;
-  for (int c = 0; c < kWidth; ++c) {
-    const float scale = gamma[c] / std::sqrt(variance[c] + epsilon);
-    affine.scale[c] = scale;
-    affine.offset[c] = beta[c] - mean[c] * scale;
-  }
+  affine.mean = load<V<kWidth>>(mean);
+  affine.beta = load<V<kWidth>>(beta);
+  for (int c = 0; c < kWidth; ++c) affine.scale[c] = gamma[c] / std::sqrt(variance[c] + epsilon);
   return affine;
 }
 
@@ -91,7 +95,7 @@ inline void apply(const ImageShape& shape, const float* x, int64_t block,
                   const Affine<kWidth>& affine, const float* residual, float* y) {
   for_runs<kWidth>(shape, block, [&](int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count * kWidth; i += kWidth) {
-      V<kWidth> value = load<V<kWidth>>(x + i) * affine.scale + affine.offset;
+      V<kWidth> value = affine(load<V<kWidth>>(x + i));
       if constexpr (kResidual) value += load<V<kWidth>>(residual + i);
       if constexpr (kRelu) value = positive_part(value);
       store(value, y + i);
@@ -120,8 +124,7 @@ enum class Mask { none, from_x, from_y };
 template <int kWidth, Mask kMask>
 inline V<kWidth> gradient_of(const BatchNormBackward& work, const Affine<kWidth>& affine, int64_t i,
                              V<kWidth> gradient, V<kWidth> x) {
-  if constexpr (kMask == Mask::from_x)
-    return through_relu(x * affine.scale + affine.offset, gradient);
+  if constexpr (kMask == Mask::from_x) return through_relu(affine(x), gradient);
   if constexpr (kMask == Mask::from_y) return through_relu(load<V<kWidth>>(work.y + i), gradient);
   return gradient;
 }
@@ -133,7 +136,6 @@ inline void backward_sums(const BatchNormBackward& work, int64_t block, float* s
   const Affine<kWidth> affine =
       affine_of<kWidth>(work.statistics.mean.data() + c0, work.statistics.variance.data() + c0,
                         work.gamma + c0, work.beta + c0, work.epsilon);
-  const V<kWidth> mean = load<V<kWidth>>(work.statistics.mean.data() + c0);
   Sums<kWidth> sum, product;
   for_runs<kWidth>(work.shape, block, [&](int64_t first, int64_t count) {
     V<kWidth> s = V<kWidth>{}, p = V<kWidth>{};
@@ -143,7 +145,7 @@ inline void backward_sums(const BatchNormBackward& work, int64_t block, float* s
           gradient_of<kWidth, kMask>(work, affine, i, load<V<kWidth>>(work.y_gradient + i), x);
       if (work.residual_gradient) store(g, work.residual_gradient + i);
       s += g;
-      p += g * (x - mean);
+      p += g * (x - affine.mean);
     }
     sum.add(s);
     product.add(p);
@@ -157,7 +159,7 @@ inline void backward_sums(const BatchNormBackward& work, int64_t block, float* s
   }
 }
 
-// x gradient = γ/σ (g - mean(g) - x̂ mean(g x̂)) = a g + b x + c, per channel.
+// x gradient = γ/σ (g - mean(g) - x̂ mean(g x̂)) = a (g - c) + b (x - mean), per channel.
 template <int kWidth, Mask kMask>
 inline void backward_apply(const BatchNormBackward& work, int64_t block, const float* sum_g,
                            const float* sum_g_xhat, double values) {
@@ -174,8 +176,7 @@ inline void backward_apply(const BatchNormBackward& work, int64_t block, const f
     const double slope = static_cast<double>(sum_g_xhat[i]) / values * inverse;
     a[i] = static_cast<float>(scale);
     b[i] = static_cast<float>(-scale * slope);
-    c[i] = static_cast<float>(
-        scale * (slope * static_cast<double>(mean[i]) - static_cast<double>(sum_g[i]) / values));
+    c[i] = static_cast<float>(static_cast<double>(sum_g[i]) / values);
   }
   for_runs<kWidth>(work.shape, block, [&](int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count * kWidth; i += kWidth) {
@@ -185,7 +186,7 @@ inline void backward_apply(const BatchNormBackward& work, int64_t block, const f
                               ? load<V<kWidth>>(work.residual_gradient + i)
                               : gradient_of<kWidth, kMask>(work, affine, i,
                                                            load<V<kWidth>>(work.y_gradient + i), x);
-      store(a * g + (b * x + c), work.x_gradient + i);
+      store(a * (g - c) + b * (x - affine.mean), work.x_gradient + i);
     }
   });
 }

@@ -4,6 +4,7 @@
 // Highway wants its own headers here.
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compute/dropout.h"
@@ -106,11 +107,14 @@ HWY_EXPORT(AddRow);
 
 namespace {
 
+DropoutRule rule_of(const Dropout& dropout) {
+  return {.key = dropout.key,
+          .threshold = static_cast<int32_t>(std::ceil(dropout.probability * 0x1.0p24)),
+          .scale = dropout.probability < 1 ? static_cast<float>(1 / (1 - dropout.probability)) : 0};
+}
+
 void drop(const Dropout& dropout, int64_t count, const DropoutWork& work) {
-  const DropoutRule rule{
-      .key = dropout.key,
-      .threshold = static_cast<int32_t>(std::ceil(dropout.probability * 0x1.0p24)),
-      .scale = dropout.probability < 1 ? static_cast<float>(1 / (1 - dropout.probability)) : 0};
+  const DropoutRule rule = rule_of(dropout);
   const auto drop_group = HWY_DYNAMIC_DISPATCH(DropGroup);
 #pragma omp parallel for
   for (int64_t group = 0; group < (count + kGroup - 1) / kGroup; ++group)
@@ -121,6 +125,27 @@ void drop(const Dropout& dropout, int64_t count, const DropoutWork& work) {
 
 void dropout(const Dropout& dropout, int64_t count, const float* x, float* y) {
   drop(dropout, count, {.columns = count, .x = x, .bias = nullptr, .residual = nullptr, .y = y});
+}
+
+void dropout_from(const Dropout& dropout, int64_t begin, int64_t count, const float* x, float* y) {
+  const DropoutRule rule = rule_of(dropout);
+  const auto drop_group = HWY_DYNAMIC_DISPATCH(DropGroup);
+  // Group 0 of a rule whose counters begin at the group: a group is computed in memory of its own,
+  // because the first and the last may be cut off.
+  for (int64_t done = 0; done < count;) {
+    const int64_t group = (begin + done) / kGroup, skip = (begin + done) % kGroup;
+    const int64_t length = std::min(kGroup - skip, count - done);
+    float values[kGroup] = {};
+    std::copy_n(x + done, length, values + skip);
+    // Where the group's values would be if all from the first on were there.
+    const auto shift = static_cast<uintptr_t>(group * kGroup) * sizeof(float);
+    float* const first = reinterpret_cast<float*>(reinterpret_cast<uintptr_t>(values) - shift);
+    drop_group(rule,
+               {.columns = kGroup, .x = first, .bias = nullptr, .residual = nullptr, .y = first},
+               group, kGroup);
+    std::copy_n(values + skip, length, y + done);
+    done += length;
+  }
 }
 
 void bias_dropout_add(const Dropout& dropout, const RowShape& shape, const float* x,

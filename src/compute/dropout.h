@@ -22,6 +22,9 @@ struct Dropout {
 // y = dropout(x), and the same for gradients: x_gradient = dropout(y_gradient). y may be x.
 void dropout(const Dropout& dropout, int64_t count, const float* x, float* y);
 
+// The same for values that are not the first: those with indices from `begin` on.
+void dropout_from(const Dropout& dropout, int64_t begin, int64_t count, const float* x, float* y);
+
 // y = residual + dropout(x + bias). `bias`, for each column, and `residual` may be null; y may be
 // x.
 void bias_dropout_add(const Dropout& dropout, const RowShape& shape, const float* x,

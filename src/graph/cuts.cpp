@@ -183,14 +183,19 @@ void Cuts::sum_parameters(const Graph& graph) {
   }
   trainable_.resize(sets_.size());
   buffers_.resize(sets_.size());
+  summed_.resize(sets_.size());
   for (size_t parameter = 0; parameter < users.size(); ++parameter) {
     const auto bytes = static_cast<double>(graph.parameters[parameter].bytes);
     const bool trainable = graph.parameters[parameter].trainable;
+    const bool summed = trainable && graph.parameters[parameter].summed;
     if (users[parameter].size() == 1) {
-      for (size_t cut = 0; cut < sets_.size(); ++cut)
-        if (has(sets_[cut], users[parameter][0])) (trainable ? trainable_ : buffers_)[cut] += bytes;
+      for (size_t cut = 0; cut < sets_.size(); ++cut) {
+        if (!has(sets_[cut], users[parameter][0])) continue;
+        (trainable ? trainable_ : buffers_)[cut] += bytes;
+        if (summed) summed_[cut] += bytes;
+      }
     } else if (users[parameter].size() > 1) {
-      Shared shared{bytes, trainable, static_cast<int>(users[parameter].size()), {}};
+      Shared shared{bytes, trainable, summed, static_cast<int>(users[parameter].size()), {}};
       for (const Set& set : sets_)
         shared.users_before.push_back(static_cast<int>(
             std::ranges::count_if(users[parameter], [&](OpIndex op) { return has(set, op); })));
@@ -219,12 +224,16 @@ RangeBytes Cuts::bytes(size_t from, size_t to) const {
   RangeBytes bytes{.saved = saved_[to] - saved_[from],
                    .deferred = deferred_[to] - deferred_[from],
                    .trainable = trainable_[to] - trainable_[from],
-                   .buffers = buffers_[to] - buffers_[from]};
+                   .buffers = buffers_[to] - buffers_[from],
+                   .summed = summed_[to] - summed_[from]};
   for (const Shared& shared : shared_) {
     const int users = shared.users_before[to] - shared.users_before[from];
     if (users == 0) continue;
     (shared.trainable ? bytes.trainable : bytes.buffers) += shared.bytes;
-    if (shared.trainable && users < shared.users) bytes.tied += shared.bytes;
+    if (shared.trainable && users < shared.users)
+      bytes.tied += shared.bytes;
+    else if (shared.summed)
+      bytes.summed += shared.bytes;
   }
   return bytes;
 }

@@ -24,6 +24,7 @@ struct RangeBytes {
   double trainable = 0;  // parameters that have a gradient
   double buffers = 0;    // parameters that have none
   double tied = 0;       // the part of `trainable` that is also used outside the stage
+  double summed = 0;     // the rest of it that is summed over tensor groups
 };
 
 class Cuts {
@@ -53,6 +54,7 @@ class Cuts {
     return seconds_[kind][to] - seconds_[kind][from];
   }
   RangeBytes bytes(size_t from, size_t to) const;
+  Line saved_bytes(size_t from, size_t to) const { return saved_[to] - saved_[from]; }
   // The largest workspace of an op between, for as many samples as the graph's costs.
   double workspace_bytes(size_t from, size_t to) const;
   const Line& crossing_bytes(size_t cut) const { return crossing_[cut]; }
@@ -82,11 +84,11 @@ class Cuts {
   // Sums over the ops before each cut.
   std::vector<std::vector<Seconds>> seconds_;  // by kind, then by cut
   std::vector<Line> saved_, deferred_, crossing_, crossing_gradients_;
-  std::vector<double> trainable_, buffers_;  // of parameters that only one op uses
+  std::vector<double> trainable_, buffers_, summed_;  // of parameters that only one op uses
   std::vector<int> input_users_;
   struct Shared {  // a parameter that several ops use
     double bytes;
-    bool trainable;
+    bool trainable, summed;
     int users;
     std::vector<int> users_before;
   };

@@ -28,6 +28,15 @@ struct Parameter {
   std::string name;
   int64_t bytes = 0;
   bool trainable = true;  // false: a buffer, which has neither gradient nor optimizer state
+  // The ranks of a tensor group have shares of its gradient, which are added up once a step.
+  bool summed = false;
+};
+
+// What the ranks of a tensor group exchange for an op, in halves of an allreduce (program/work.h);
+// bytes are for `Graph::batch` samples.
+struct Exchange {
+  double halves = 0;
+  double bytes = 0;
 };
 
 // Seconds, saved bytes and workspace are those of `Graph::batch` samples. The fixed part of a time
@@ -51,6 +60,7 @@ struct Op {
   // For estimates with a device's roofline: work and memory traffic of forward; 0: unknown.
   double flops = 0;
   double traffic_bytes = 0;
+  Exchange exchange_forward = {}, exchange_backward = {};
 };
 
 struct Graph {

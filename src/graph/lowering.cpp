@@ -50,7 +50,6 @@ class Lowering {
     lowered_.graph.batch = samples;
     lowered_.graph.estimated = true;
     symbols_ = with_batch(lowered_.program, samples);
-    symbols_of_twice_ = with_batch(lowered_.program, 2 * samples);
     gradient_ = values_with_gradient(lowered_.program);
     value_of_.assign(lowered_.program.values.size(), -1);
   }
@@ -127,7 +126,7 @@ class Lowering {
                               lowered_.program.name, maker, value.name),
                   "train it with --plan data, which runs it as it is");
     const auto index = static_cast<ValueIndex>(lowered_.graph.values.size());
-    const int dimension = batch_dimension_of(value);
+    const int dimension = batch_dimension(lowered_.program, value);
     value_of_[static_cast<size_t>(id)] = index;
     lowered_.values.push_back(id);
     lowered_.batch_dimension.push_back(dimension);
@@ -139,16 +138,6 @@ class Lowering {
                                      .shape = sizes_of(value, symbols_),
                                      .dtype = std::string(name_of(value.dtype))});
     return index;
-  }
-
-  // The dimension that grows as the batch does.
-  int batch_dimension_of(const program::Value& value) const {
-    const std::string_view batch = batch_symbol(lowered_.program);
-    for (size_t d = 0; d < value.sizes.size(); ++d)
-      if (value.sizes[d].mentions(batch) &&
-          value.sizes[d].value(symbols_of_twice_) == 2 * value.sizes[d].value(symbols_))
-        return static_cast<int>(d);
-    return -1;
   }
 
   void add_op(size_t group) {
@@ -166,6 +155,12 @@ class Lowering {
       made.flops += work.flops;
       made.traffic_bytes += work.traffic_bytes;
       made.saved_bytes += work.made_bytes;
+      const auto add = [](Exchange& to, const program::Work::Exchange& of) {
+        to.halves += of.halves;
+        to.bytes += of.bytes;
+      };
+      add(made.exchange_forward, work.exchange_forward);
+      add(made.exchange_backward, work.exchange_backward);
       if (work.flops >= most) {
         most = work.flops;
         chief = &op;
@@ -212,7 +207,7 @@ class Lowering {
   }
 
   Lowered lowered_;
-  program::SymbolValues symbols_, symbols_of_twice_;
+  program::SymbolValues symbols_;
   std::vector<bool> gradient_, crossing_;         // of a value of the program
   std::vector<ValueIndex> value_of_;              // of a value of the program; -1: none
   std::vector<Used> used_;                        // of each group
@@ -220,6 +215,16 @@ class Lowering {
 };
 
 }  // namespace
+
+int batch_dimension(const program::Program& program, const program::Value& value) {
+  const std::string_view batch = program::batch_symbol(program);
+  const program::SymbolValues once = with_batch(program, 2), twice = with_batch(program, 4);
+  for (size_t d = 0; d < value.sizes.size(); ++d)
+    if (value.sizes[d].mentions(batch) &&
+        value.sizes[d].value(twice) == 2 * value.sizes[d].value(once))
+      return static_cast<int>(d);
+  return -1;
+}
 
 Lowered lower(const Program& program, int64_t samples) {
   return Lowering(program, samples).run();

@@ -34,6 +34,9 @@ struct Lowered {
   std::vector<KnownSize> sizes;  // nobody computes these: they are neither in `ops` nor `common`
 };
 
+// The dimension of a value that grows as the batch does; -1: there is none.
+int batch_dimension(const program::Program& program, const program::Value& value);
+
 // The program computes its outputs from a batch; the graph's costs are for as many samples. Throws
 // a data Error that names the program and the operation where it has no such graph.
 Lowered lower(const program::Program& program, int64_t samples);

@@ -20,9 +20,10 @@ namespace {
 constexpr char kFailed = '!';
 
 std::string write_part(const std::filesystem::path& directory, int rank,
-                       std::span<const checkpoint::Run> runs) {
+                       std::span<const checkpoint::Run> runs, bool disk_is_full) {
   try {
     make_directories(directory);
+    if (disk_is_full) throw_file_error("write", directory / checkpoint::shard_name(rank), ENOSPC);
     return checkpoint::to_text(
         checkpoint::write_shard(directory / checkpoint::shard_name(rank), runs));
   } catch (const std::exception& error) {
@@ -129,7 +130,10 @@ void Checkpoints::begin() {
   }
   writing_.emplace([directory = checkpoint::directory_of(options_.directory, begun_step_),
                     rank = session_.communicator().transport().rank(), runs = std::move(runs),
-                    keep = copy_] { return write_part(directory, rank, runs); });
+                    keep = copy_,
+                    full = options_.disk_is_full && options_.disk_is_full(begun_step_)] {
+    return write_part(directory, rank, runs, full);
+  });
 }
 
 // All parts are on the disk.

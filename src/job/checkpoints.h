@@ -39,6 +39,7 @@ struct CheckpointOptions {
   std::map<std::string, std::string> notes = {};
   std::function<void(const std::string&)> warn = {};  // called on rank 0
   double timeout_seconds = 300;                       // for a disk that hangs
+  std::function<bool(int64_t)> disk_is_full = {};     // a rehearsal, by step
 };
 
 class Checkpoints {

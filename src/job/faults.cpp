@@ -57,6 +57,10 @@ void declare_fault_settings(Settings& settings) {
   declare("fault.stop", "a rehearsal: a rank stops without ending");
   declare("fault.slow", "a rehearsal: a rank is a second late in every step from this one on");
   declare("fault.nan", "a rehearsal: a parameter of a rank is no number any more");
+  declare("fault.corrupt_gradient", "a rehearsal: the gradients of a rank are wrong in a step");
+  declare("fault.drift", "a rehearsal: a parameter of a rank is not that of its replicas any more");
+  declare("fault.enospc", "a rehearsal: from a step on, the disk of a rank is full when it saves");
+  declare("fault.drop_link", "a rehearsal: a rank lives, but nothing comes from it any more");
 }
 
 Faults::Faults(const Settings& settings, int rank, int earlier_starts) {
@@ -74,6 +78,10 @@ Faults::Faults(const Settings& settings, int rank, int earlier_starts) {
   stop_ = read("fault.stop");
   slow_ = read("fault.slow");
   nan_ = read("fault.nan");
+  corrupt_gradient_ = read("fault.corrupt_gradient");
+  drift_ = read("fault.drift");
+  enospc_ = read("fault.enospc");
+  drop_link_ = read("fault.drop_link");
 }
 
 int Faults::earlier_starts() {
@@ -84,6 +92,7 @@ int Faults::earlier_starts() {
 void Faults::before_step(int64_t step) const {
   if (kill_ == step) ::raise(SIGKILL);
   if (stop_ == step) ::raise(SIGSTOP);
+  while (drop_link_ == step) std::this_thread::sleep_for(std::chrono::hours(1));
   if (slow_ && step >= *slow_) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 

@@ -23,11 +23,16 @@ class Faults {
 
   // Does what is due: the process may not live on.
   void before_step(int64_t step) const;
-  // Whether a value that is not a number is to be put into the parameters.
+  // What a rank does to itself before a step: a value that is not a number among the parameters,
+  // wrong gradients, a parameter that its replicas do not have, a disk that is full from then on.
   bool nan_before(int64_t step) const { return nan_ == step; }
+  bool corrupts_gradient_before(int64_t step) const { return corrupt_gradient_ == step; }
+  bool drifts_before(int64_t step) const { return drift_ == step; }
+  bool disk_full_at(int64_t step) const { return enospc_ && step >= *enospc_; }
 
  private:
-  std::optional<int64_t> kill_, stop_, slow_, nan_;  // the step, where this rank is meant
+  // The step, where this rank is meant.
+  std::optional<int64_t> kill_, stop_, slow_, nan_, corrupt_gradient_, drift_, enospc_, drop_link_;
 };
 
 }  // namespace renkei::job

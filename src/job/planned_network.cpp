@@ -2,6 +2,7 @@
 
 #include "graph/lowering.h"
 #include "job/network_data.h"
+#include "job/tensor_plans.h"
 #include "networks/settings.h"
 #include "rewrite/rewrite.h"
 
@@ -15,9 +16,17 @@ PlannedNetwork planned_network(const Settings& settings) {
 
 graph::Graph estimated_graph(const Settings& settings) {
   const PlannedNetwork planned = planned_network(settings);
-  const program::Program training = capture::programs_of(planned.open, planned.loss).training;
+  return estimated_graph(settings, capture::programs_of(planned.open, planned.loss).training);
+}
+
+graph::Graph estimated_graph(const Settings& settings, const program::Program& training,
+                             const shard::ShardOptions& part) {
+  const bool divided = part.part.parts > 1;
+  const shard::Sharded mine = divided ? shard::shard(training, part) : shard::Sharded();
+  const program::Program& program = divided ? mine.program : training;
   graph::Graph graph =
-      graph::lower(rewrite::rewrite(training, rewrite::rewrite_options(settings)).program, 1).graph;
+      graph::lower(rewrite::rewrite(program, rewrite::rewrite_options(settings)).program, 1).graph;
+  mark_summed(graph, mine.state);
   graph.name = networks::model_name(settings);
   graph.estimated = true;
   return graph;

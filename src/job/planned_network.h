@@ -5,6 +5,7 @@
 #include "base/settings.h"
 #include "capture/open_network.h"
 #include "graph/graph.h"
+#include "shard/shard.h"
 
 namespace renkei::job {
 
@@ -17,5 +18,8 @@ PlannedNetwork planned_network(const Settings& settings);
 
 // Its work is counted, for a machine that is not this one: needs neither values nor Torch.
 graph::Graph estimated_graph(const Settings& settings);
+// The same of a program, and of the part that one rank of a tensor group computes.
+graph::Graph estimated_graph(const Settings& settings, const program::Program& training,
+                             const shard::ShardOptions& part = {});
 
 }  // namespace renkei::job

@@ -34,12 +34,14 @@ Predicted predicted_by(const plan::Objective& objective, const plan::Evaluated& 
   Predicted predicted{
       .step_seconds = chosen.seconds,
       .bubble = evaluate(schedule::make_schedule(shape), shape, chosen.times).bubble()};
-  predicted.memory_bytes.resize(objective.problem().devices.size());
+  const int tensor = objective.problem().tensor;
+  predicted.memory_bytes.resize(objective.problem().devices.size() * static_cast<size_t>(tensor));
   for (int group = 0; group < chosen.layout.groups(); ++group) {
     const plan::DeviceRange range = devices_of(chosen.layout, group);
     for (int i = 0; i < range.count; ++i)
-      predicted.memory_bytes[static_cast<size_t>(range[i])] =
-          static_cast<int64_t>(chosen.memory[static_cast<size_t>(group)].total());
+      for (int t = 0; t < tensor; ++t)
+        predicted.memory_bytes[static_cast<size_t>(range[i] * tensor + t)] =
+            static_cast<int64_t>(chosen.memory[static_cast<size_t>(group)].total());
   }
   return predicted;
 }

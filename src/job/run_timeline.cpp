@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBeganVariable = "RENKEI_JOB_BEGAN";
 
+constexpr int64_t kSlicesOfOperations = 16;  // for each slice of a task, about
+
 // When this process was started, by now_seconds(); the system tells it in hundredths of a second.
 double process_start() {
   std::ifstream file("/proc/self/stat");
@@ -78,14 +80,14 @@ void declare_timeline_settings(Settings& settings) {
                     .kind = SettingKind::choice,
                     .default_value = "tasks",
                     .help = "what is recorded of every rank, for renkei report and, as "
-                            "timeline.json, for Perfetto",
-                    .choices = {"off", "tasks"},
+                            "timeline.json, for Perfetto; ops: also each operation of a task",
+                    .choices = {"off", "tasks", "ops"},
                     .flag = "--timeline"});
   settings.declare({.name = "train.timeline_events",
                     .kind = SettingKind::integer,
                     .default_value = "65536",
-                    .help = "slices of the timeline that each rank keeps, the last ones; sums of "
-                            "all steps are kept in any case",
+                    .help = "slices of the timeline that each rank keeps, the last ones (with "
+                            "operations 16 times as many); sums of all steps are kept in any case",
                     .low = 16,
                     .high = 1e9});
 }
@@ -125,9 +127,10 @@ void Phases::open(const Settings& settings, const fs::path& run_directory,
   comm::broadcast(transport, std::as_writable_bytes(std::span(&began, 1)), 0, call);
   const int rank = transport.rank();
   put_aside(run_directory / "timeline", rank);
+  const int64_t most = settings.integer("train.timeline_events") *
+                       (settings.text("train.timeline") == "ops" ? kSlicesOfOperations : 1);
   file_ = std::make_unique<timeline::RankFile>(
-      timeline::RankFileOptions{.directory = run_directory / "timeline",
-                                .most_events = settings.integer("train.timeline_events")},
+      timeline::RankFileOptions{.directory = run_directory / "timeline", .most_events = most},
       timeline::RankInfo{.rank = rank,
                          .ranks = transport.size(),
                          .host = transport.host(rank),

@@ -19,6 +19,7 @@ namespace {
 using run::TrainJob;
 using run::TrainOptions;
 
+constexpr int kMostNotFinite = 50;           // steps that may be left out in a row
 constexpr double kSecondsBetweenMemory = 1;  // asking for it takes a millisecond
 
 int64_t total_steps(const TrainOptions& options, const data::Sampler& sampler) {
@@ -53,6 +54,7 @@ Session::Session(const TrainJob& job, const TrainOptions& options)
     peers_ = staging::make_message_cache(transport, options_.timeout_seconds);
     options_.loader.peers = peers_.get();
   }
+  if (options.record_operations && job.timeline) operations_.emplace(recorder_);
   worker_ = std::make_unique<run::Worker>(job_, options_);
   device_.emplace(options_.device_memory, worker_->held(), transport.rank(),
                   transport.host(transport.rank()));
@@ -85,6 +87,7 @@ run::StepReport Session::step() {
     recorder_.set_memory(run::process_memory_bytes());
     memory_asked_ = now_seconds();
   }
+  if (left_out_.contains(step)) worker_->leave_out_update();
   const double loss = device_->within([&] {
     return run::execute_step(*worker_, position,
                              {.learning_rate = learning_rate,
@@ -92,7 +95,8 @@ run::StepReport Session::step() {
                               .emulated_task_seconds = options_.emulated_task_seconds,
                               .emulated_load_seconds = options_.emulated_load_seconds,
                               .emulated_stage_work = options_.emulated_stage_work,
-                              .votes = std::exchange(mine_, {})},
+                              .votes = std::exchange(mine_, {}),
+                              .operations = operations_ ? &*operations_ : nullptr},
                              recorder_) /
            static_cast<double>(samples);
   });
@@ -101,6 +105,8 @@ run::StepReport Session::step() {
   result_.loss_last = loss;
   result_.samples += samples;
   ++next_step_;
+  if (options_.check_replicas_every > 0 && next_step_ % options_.check_replicas_every == 0)
+    worker_->compare_replicas(call("comparison of the replicas"));
   return {.epoch = position.epoch,
           .epochs = epochs(),
           .step = step,
@@ -111,10 +117,14 @@ run::StepReport Session::step() {
           .seconds = recorder_.steps().back().seconds};
 }
 
-// Steps that are left out, by dynamic loss scaling or because it was asked for, are no failure.
+// Steps that are left out, by dynamic loss scaling or because it was asked for, are no failure,
+// unless there is no end of them.
 void Session::check_finite(double loss, int64_t step) {
-  if (std::isfinite(loss) || options_.update.loss_scale.dynamic || options_.update.skip_not_finite)
-    return;
+  not_finite_ = std::isfinite(loss) ? 0 : not_finite_ + 1;
+  const bool may_be = options_.update.loss_scale.dynamic ||
+                      (options_.update.skip_not_finite && !options_.roll_back) ||
+                      left_out_.contains(step);
+  if (not_finite_ == 0 || (may_be && not_finite_ < kMostNotFinite)) return;
   comm::Transport& transport = job_.communicator.transport();
   std::string where;
   const run::Model& model = job_.model;
@@ -183,12 +193,24 @@ checkpoint::Progress Session::progress() const {
   return progress;
 }
 
+namespace {
+
+// The first value of those parameters that a rank has.
+void change_one(const run::Model& model, const std::function<void(torch::Tensor)>& change) {
+  for (const torch::Tensor& tensor : model.trained())
+    if (tensor.numel() > 0 && tensor.unsafeGetTensorImpl()->has_storage() && tensor.nbytes() > 0)
+      return change(tensor.data().flatten()[0]);
+}
+
+}  // namespace
+
 void Session::spoil() {
-  for (const torch::Tensor& tensor : job_.model.trained())
-    if (tensor.numel() > 0 && tensor.unsafeGetTensorImpl()->has_storage() && tensor.nbytes() > 0) {
-      tensor.data().flatten()[0].fill_(std::numeric_limits<float>::quiet_NaN());
-      return;
-    }
+  change_one(job_.model,
+             [](torch::Tensor value) { value.fill_(std::numeric_limits<float>::quiet_NaN()); });
+}
+
+void Session::drift() {
+  change_one(job_.model, [](torch::Tensor value) { value.add_(1e-3); });
 }
 
 void Session::restore(checkpoint::Reader& reader) {

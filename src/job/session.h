@@ -17,10 +17,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "data/sampler.h"
 #include "run/device_memory.h"
 #include "run/memory_count.h"
+#include "run/op_recorder.h"
 #include "run/worker.h"
 
 namespace renkei::job {
@@ -71,6 +73,17 @@ class Session {
   void vote(const run::Votes& mine) { mine_ = mine; }
   const run::Votes& votes() const { return worker_->votes(); }
 
+  // The update of this step will be left out, when it comes. False where it has been before, or too
+  // many others: then it does not help.
+  bool leave_out(int64_t step) {
+    constexpr size_t kMost = 10;
+    return left_out_.size() < kMost && left_out_.insert(step).second;
+  }
+
+  // For rehearsals: wrong gradients of this rank in the next step, or a parameter of it that only
+  // this rank has with another value from now on.
+  void corrupt_gradients() { worker_->corrupt_gradients(); }
+  void drift();
   // Puts a value that is not a number among the parameters of this rank, to see what comes of it.
   void spoil();
 
@@ -99,12 +112,15 @@ class Session {
   data::Sampler sampler_;
   int64_t steps_;
   int64_t next_step_ = 0;
+  std::set<int64_t> left_out_;
+  int not_finite_ = 0;  // steps without a finite loss, one after the other
   run::Votes mine_;
   std::unique_ptr<data::PeerCache> peers_;
   run::MemoryCount memory_;
   std::unique_ptr<run::Worker> worker_;
   std::optional<run::DeviceMemory> device_;
   timeline::Recorder recorder_;
+  std::optional<run::OpRecorder> operations_;
   double memory_asked_ = 0;
   run::TrainResult result_;
 };

@@ -181,7 +181,7 @@ TrainingData open_stored(const std::string& path, const Settings& settings,
                             .threads = needs.threads};
   const auto storage = data::open_storage(path, data::storage_options(settings));
   TrainingData opened;
-  opened.train = make_dataset(data::open_source(storage, options), settings, needs, true);
+  opened.train = make_dataset(data::open_source(storage, options), settings, needs, needs.training);
   options.part = data::Part::held_out;
   if (auto held_out = data::open_source(storage, options))
     opened.held_out = make_dataset(std::move(held_out), settings, needs, false);

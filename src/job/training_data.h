@@ -21,8 +21,9 @@ struct DataNeeds {
   std::vector<networks::InputShape> inputs;
   std::string target;  // what the input is called that the loss is computed from; empty: none
   std::function<std::unique_ptr<data::Dataset>(int64_t count, uint64_t seed)> make_random;
-  int64_t outputs = 0;  // values the network gives per sample; 0: not known
-  int threads = 1;      // for loading
+  int64_t outputs = 0;   // values the network gives per sample; 0: not known
+  int threads = 1;       // for loading
+  bool training = true;  // training samples may be changed at random (crops, mirroring)
 };
 
 struct TrainingData {

@@ -26,8 +26,18 @@ StageMemory stage_memory(const graph::Cuts& cuts, size_t from, size_t to,
   memory.optimizer = options.optimizer_state * bytes.trainable /
                      (options.sharded_optimizer ? options.replicas : 1);
   const int whole = options.in_flight.whole, put_off = options.in_flight.all - whole;
-  memory.activations = whole * inputs + (options.recompute ? 1 : whole) * saved +
-                       put_off * bytes.deferred.at(samples);
+  memory.activations = whole * inputs + put_off * bytes.deferred.at(samples);
+  if (options.recompute) {
+    // Only of the whole network: the search asks for thousands of stages, and a pipeline has made
+    // them small already.
+    Segments segments{.cuts = {}, .saved_bytes = saved};
+    if (from == 0 && to == cuts.last())
+      segments = cheapest_segments(cuts, from, to, samples, whole);
+    memory.activations += segments.bytes(whole);
+    memory.segment_cuts = std::move(segments.cuts);
+  } else {
+    memory.activations += whole * saved;
+  }
   memory.workspace = cuts.workspace_bytes(from, to) * samples / options.graph_batch;
   memory.buffers = 2 * (inputs + outputs);
   return memory;

@@ -5,8 +5,9 @@
 //   optimizer     `optimizer_state` bytes for each byte of them, divided among the replicas when
 //                 the optimizer is sharded
 //   activations   the stage's inputs and what forward saves, for each micro-batch in flight; with
-//                 recompute what forward saves only for the one that is being recomputed; after
-//                 backward, until the gradients of parameters are computed, what these need
+//                 recompute what crosses between segments (segments.h), and what one segment saves
+//                 for the micro-batch that is being recomputed; after backward, until the gradients
+//                 of parameters are computed, what these need
 //   workspace     the largest of an op
 //   buffers       what is received and sent, twice, so that transfers overlap with computing;
 //                 gradients are reduced where they lie, by pieces that do not count
@@ -15,6 +16,7 @@
 #include <cstdint>
 
 #include "graph/cuts.h"
+#include "plan/segments.h"
 #include "plan/step_model.h"
 
 namespace renkei::plan {
@@ -26,6 +28,7 @@ struct StageMemory {
   double activations = 0;
   double workspace = 0;
   double buffers = 0;
+  std::vector<size_t> segment_cuts = {};  // with recompute
 
   double total() const {
     return parameters + gradients + optimizer + activations + workspace + buffers;

@@ -19,6 +19,10 @@ double GroupCosts::reduce_seconds(double bytes, double bucket_bytes) const {
   return std::ceil(bytes / bucket_bytes) * reduce_latency + bytes * reduce_per_byte;
 }
 
+double GroupCosts::sum_seconds(double bytes, double bucket_bytes) const {
+  return bytes <= 0 ? 0 : std::ceil(bytes / bucket_bytes) * sum_latency + bytes * sum_per_byte;
+}
+
 Objective::Objective(const Problem& problem, const StepModel& steps, graph::Cuts::Options options)
     : problem_(problem), steps_(steps), cuts_(problem.graph, seconds_by_kind(problem), options) {}
 
@@ -48,20 +52,37 @@ const GroupCosts& Objective::group(const DeviceRange& devices) const {
   costs.shares = problem_.replicas_of_a_node_share && devices.count > 1 &&
                  std::ranges::all_of(places, on_first_node);
   if (devices.count > 1) {
-    // As measured at two sizes: nearly nothing, and a bucket.
-    const comm::CostModel model = cost_model(problem_.machine, places);
-    const auto bucket = static_cast<size_t>(problem_.bucket_bytes);
-    costs.reduce_latency = comm::choose(model, 1).predicted_seconds;
+    const ReduceCosts reduce = reduce_costs(problem_, places);
+    costs.reduce_latency = reduce.latency;
+    // The devices of a tensor group do it at the same time, over the same links between nodes.
     costs.reduce_per_byte =
-        std::max(0.0, comm::choose(model, bucket).predicted_seconds - costs.reduce_latency) /
-        problem_.bucket_bytes;
+        reduce.per_byte * (std::ranges::all_of(places, on_first_node) ? 1 : sharing_a_node());
+  }
+  if (problem_.tensor > 1) {
+    std::vector<cluster::Place> all;
+    for (int i = 0; i < devices.count; ++i) {
+      const auto first = problem_.members.begin() + devices[i] * problem_.tensor;
+      all.insert(all.end(), first, first + problem_.tensor);
+    }
+    const ReduceCosts reduce = reduce_costs(problem_, all);
+    costs.sum_latency = reduce.latency;
+    costs.sum_per_byte = reduce.per_byte;
   }
   return groups_.emplace(devices, std::move(costs)).first->second;
+}
+
+// Devices of a tensor group that are on its first node.
+int Objective::sharing_a_node() const {
+  int count = 0;
+  for (int i = 0; i < problem_.tensor && i < static_cast<int>(problem_.members.size()); ++i)
+    count += problem_.members[at(i)].node == problem_.members.front().node;
+  return std::max(1, count);
 }
 
 bool Objective::possible(const Layout& layout) const {
   const bool even =
       std::ranges::adjacent_find(layout.replicas, std::not_equal_to<>()) == layout.replicas.end();
+  if (problem_.even_replicas && !even) return false;
   if (layout.stages() != layout.groups() * layout.chunks) return false;
   const auto devices = static_cast<int>(problem_.devices.size());
   if (problem_.use_all_devices ? layout.devices() != devices : layout.devices() > devices)
@@ -97,8 +118,10 @@ StageTimes Objective::stage_times(const GroupCosts& group, const GroupCosts& eve
   }
   if (recompute) times.backward_input += times.forward;
   const graph::RangeBytes bytes = cuts_.bytes(from, to);
-  const double reduce = group.reduce_seconds(bytes.trainable - bytes.tied, problem_.bucket_bytes) +
-                        everyone.reduce_seconds(bytes.tied, problem_.bucket_bytes);
+  const double reduce =
+      group.reduce_seconds(bytes.trainable - bytes.tied - bytes.summed, problem_.bucket_bytes) +
+      everyone.reduce_seconds(bytes.tied, problem_.bucket_bytes) +
+      group.sum_seconds(bytes.summed, problem_.bucket_bytes);
   const bool shares = group.shares || (sharded && group.ranks > 1);
   // Sharded, a reduction is the first half of an allreduce, and gathering the second; ranks that
   // have the parameters in common have nothing to gather.
@@ -135,7 +158,10 @@ double Objective::transfer_seconds(const Layout& layout, int from_group, int to_
     for (int i = 0; i < fewer; ++i)
       slowest = std::max(
           slowest,
-          transfer(link_between(problem_.machine, devices[at(from[i])], devices[at(to[i])]), most));
+          transfer(
+              link_between(problem_.machine, devices[at(from[i])], devices[at(to[i])]),
+              most *
+                  (devices[at(from[i])].node == devices[at(to[i])].node ? 1 : sharing_a_node())));
     return slowest;
   }
   const DeviceRange &lower = from.first < to.first ? from : to,
@@ -143,9 +169,10 @@ double Objective::transfer_seconds(const Layout& layout, int from_group, int to_
   const cluster::Place &first = devices[at(lower.first)],
                        &last = devices[at(upper[upper.count - 1])];
   // Replicas of a node share its link.
-  const int sharing = first.node == last.node
-                          ? 1
-                          : std::min(fewer, problem_.machine.nodes[at(first.nodes)].devices);
+  const int sharing =
+      first.node == last.node
+          ? 1
+          : std::min(fewer * sharing_a_node(), problem_.machine.nodes[at(first.nodes)].devices);
   return transfer(link_between(problem_.machine, first, last), most * sharing);
 }
 
@@ -155,6 +182,7 @@ Evaluated Objective::cost(const Layout& layout) const {
   const auto in_flight = steps_.in_flight(shape);
   const GroupCosts& everyone = group({0, 1, layout.devices()});
   result.times.resize(at(layout.stages()));
+  result.segment_cuts.resize(at(layout.stages()));
   for (int g = 0; g < layout.groups(); ++g) {
     const GroupCosts& devices = group(devices_of(layout, g));
     const double most = samples(layout.micro_batches, devices.ranks);
@@ -163,9 +191,13 @@ Evaluated Objective::cost(const Layout& layout) const {
     for (const bool again : {false, true}) {
       memory = {};
       recompute = again;
-      for (int stage = g; stage < layout.stages(); stage += layout.groups())
-        memory += this->memory(devices, layout.cuts[at(stage)], layout.cuts[at(stage) + 1], most,
-                               in_flight[at(stage)], recompute, layout.sharded_optimizer);
+      for (int stage = g; stage < layout.stages(); stage += layout.groups()) {
+        StageMemory here =
+            this->memory(devices, layout.cuts[at(stage)], layout.cuts[at(stage) + 1], most,
+                         in_flight[at(stage)], recompute, layout.sharded_optimizer);
+        memory += here;
+        result.segment_cuts[at(stage)] = std::move(here.segment_cuts);
+      }
       if (memory.total() <= devices.memory_bytes) break;
     }
     result.memory.push_back(memory);

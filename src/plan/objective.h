@@ -18,6 +18,7 @@ struct Evaluated {
   // Of each group: it would not fit otherwise. Recomputing only makes a step longer, so it is never
   // done without need.
   std::vector<bool> recompute;
+  std::vector<std::vector<size_t>> segment_cuts;  // of each stage, with recompute
   double missing_bytes = 0;  // of the group that lacks the most; 0: everything fits
 
   bool fits() const { return missing_bytes <= 0; }
@@ -33,7 +34,10 @@ struct GroupCosts {
   double reduce_per_byte = 0;
   bool shares = false;  // parameters, and with them the work and the state of updates
 
+  double sum_latency = 0, sum_per_byte = 0;  // over all devices of the tensor groups
+
   double reduce_seconds(double bytes, double bucket_bytes) const;
+  double sum_seconds(double bytes, double bucket_bytes) const;
 };
 
 class Objective {
@@ -68,6 +72,7 @@ class Objective {
                      InFlight in_flight, bool recompute, bool sharded) const;
 
  private:
+  int sharing_a_node() const;
   double transfer_seconds(const Layout& layout, int from_group, int to_group,
                           const graph::Line& bytes) const;
 

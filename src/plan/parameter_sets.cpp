@@ -23,23 +23,29 @@ std::vector<std::vector<int>> stages_of_parameters(const graph::Graph& graph,
 
 std::vector<ParameterSet> parameter_sets(const std::vector<std::vector<int>>& ranks_of_stage,
                                          const std::vector<std::vector<int>>& stages_of,
-                                         const std::vector<bool>& trained) {
+                                         const std::vector<bool>& trained, const Sharing& sharing) {
   std::vector<ParameterSet> sets;
   for (size_t s = 0; s < ranks_of_stage.size(); ++s)
     sets.push_back({.stages = {static_cast<int>(s)},
                     .ranks = ranks_of(ranks_of_stage, {static_cast<int>(s)}),
                     .parameters = {}});
-  std::map<std::vector<int>, std::vector<int>> tied;  // by stages
+  std::map<std::pair<Share, std::vector<int>>, std::vector<int>> others;  // by share and stages
   for (size_t p = 0; p < stages_of.size(); ++p) {
     if (!trained[p]) continue;
     const auto parameter = static_cast<int>(p);
-    if (stages_of[p].size() == 1)
+    const Share share = sharing.shares.empty() ? Share::own : sharing.shares[p];
+    if (stages_of[p].size() == 1 && share == Share::own)
       sets[static_cast<size_t>(stages_of[p].front())].parameters.push_back(parameter);
     else
-      tied[stages_of[p]].push_back(parameter);
+      others[{share, stages_of[p]}].push_back(parameter);
   }
-  for (const auto& [stages, parameters] : tied)
-    sets.push_back({stages, ranks_of(ranks_of_stage, stages), parameters});
+  for (const auto& [key, parameters] : others) {
+    const auto& [share, stages] = key;
+    sets.push_back(
+        {stages,
+         ranks_of(share == Share::summed ? sharing.all_ranks_of_stage : ranks_of_stage, stages),
+         parameters, share});
+  }
   return sets;
 }
 

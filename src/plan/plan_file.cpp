@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_fields.h"
+#include "plan/stage_values.h"
 
 namespace renkei::plan {
 namespace {
@@ -24,7 +26,7 @@ constexpr int64_t kMostRanks = 1 << 24;
 }
 
 Stage stage_from(const JsonFields& fields) {
-  fields.allow_only({"ranks", "recompute", "loads", "ops"});
+  fields.allow_only({"ranks", "recompute", "segments", "loads", "ops"});
   Stage stage{.ops = fields.ids("ops"),
               .recompute = fields.boolean_or("recompute", false),
               .loads = fields.boolean_or("loads", false)};
@@ -32,6 +34,14 @@ Stage stage_from(const JsonFields& fields) {
     stage.ranks.push_back(static_cast<int>(rank));
   if (stage.ops.empty()) fields.refuse("ops", "a list with at least one op");
   if (stage.ranks.empty()) fields.refuse("ranks", "a list with at least one rank");
+  if (fields.has("segments"))
+    for (const int64_t ops : fields.integers("segments", 1, static_cast<int64_t>(stage.ops.size())))
+      stage.segments.push_back(static_cast<int>(ops));
+  const auto sum = std::accumulate(stage.segments.begin(), stage.segments.end(), int64_t{0});
+  if (!stage.segments.empty() && sum != static_cast<int64_t>(stage.ops.size()))
+    fields.refuse("segments", fmt::format("numbers of ops that add up to {}", stage.ops.size()));
+  if (!stage.segments.empty() && !stage.recompute)
+    fields.refuse("segments", "empty where \"recompute\" is false");
   return stage;
 }
 
@@ -41,11 +51,6 @@ PlanKind kind_from(const JsonFields& fields) {
        {PlanKind::data, PlanKind::pipeline, PlanKind::tensor, PlanKind::hybrid})
     if (name == name_of(kind)) return kind;
   fields.refuse("kind", "data, pipeline, tensor or hybrid");
-}
-
-PlanKind kind_of(int stages, int64_t replicas) {
-  if (stages == 1) return PlanKind::data;
-  return replicas == 1 ? PlanKind::pipeline : PlanKind::hybrid;
 }
 
 void check_ops(const Plan& plan, const std::string& source) {
@@ -100,16 +105,21 @@ void check_numbers(const Plan& plan, const std::string& source) {
 // the other has meant something that would not be done.
 void check_what_follows(const Plan& plan, const JsonFields& fields) {
   const int64_t ranks = plan.ranks();
-  int64_t most = ranks;
+  int64_t most = ranks / plan.tensor;
   if (!plan.stage_list.empty()) {
     most = 0;
-    for (const Stage& stage : plan.stage_list)
-      most = std::max(most, static_cast<int64_t>(stage.ranks.size()));
+    for (const Stage& stage : plan.stage_list) {
+      most = std::max(most, std::ssize(stage.ranks) / plan.tensor);
+      if (std::ssize(stage.ranks) % plan.tensor != 0)
+        fields.refuse("tensor", fmt::format("a divisor of the ranks of each stage, and one has {}",
+                                            stage.ranks.size()));
+    }
   }
   const int64_t samples = plan.batch.global / plan.batch.accumulation;
   if (samples < most)
-    fields.refuse("micro_batches",
-                  fmt::format("fewer: {} samples can't be divided among {} ranks", samples, most));
+    fields.refuse(
+        "micro_batches",
+        fmt::format("fewer: {} samples can't be divided among {} replicas", samples, most));
   const auto must_be = [&](std::string_view name, int64_t given, int64_t follows) {
     if (given != follows)
       fields.refuse(name, fmt::format("{} by the rest of the plan, not {}", follows, given));
@@ -117,7 +127,7 @@ void check_what_follows(const Plan& plan, const JsonFields& fields) {
   must_be("replicas", plan.replicas, most);
   must_be("ranks", fields.integer_or("ranks", 1, kMostRanks, ranks), ranks);
   must_be("micro_batch", plan.batch.micro, (samples + most - 1) / most);
-  const PlanKind kind = kind_of(plan.stages, most);
+  const PlanKind kind = kind_of(plan.stages, most, plan.tensor);
   if (plan.kind != kind)
     fields.refuse("kind", fmt::format("{} by the rest of the plan, not {}", name_of(kind),
                                       name_of(plan.kind)));
@@ -129,10 +139,13 @@ Plan make_plan(const Objective& objective, const Evaluated& evaluated) {
   const Layout& layout = evaluated.layout;
   const int replicas = *std::ranges::max_element(layout.replicas);
   const int64_t batch = objective.problem().batch;
+  const int tensor = objective.problem().tensor;
   Plan plan{
-      .kind = kind_of(layout.stages(), replicas),
+      .kind = kind_of(layout.stages(), replicas, tensor),
       .stages = layout.stages(),
       .replicas = replicas,
+      .tensor = tensor,
+      .tensor_ops = objective.problem().tensor_ops,
       .batch = {.global = batch,
                 .micro = static_cast<int64_t>(objective.samples(layout.micro_batches, replicas)),
                 .accumulation = layout.micro_batches,
@@ -147,10 +160,21 @@ Plan make_plan(const Objective& objective, const Evaluated& evaluated) {
     const int group = layout.shape().group_of(s);
     Stage stage{.recompute = evaluated.recompute[static_cast<size_t>(group)],
                 .loads = objective.cuts().loads_inputs(from, to)};
-    for (const graph::OpIndex op : objective.cuts().ops_between(from, to))
-      stage.ops.push_back(graph.ops[static_cast<size_t>(op)].id);
+    // Segment by segment, which is a topological order too.
+    std::vector<size_t> borders = evaluated.segment_cuts[static_cast<size_t>(s)];
+    borders.push_back(to);
+    size_t begin = from;
+    for (const size_t end : borders) {
+      for (const graph::OpIndex op : objective.cuts().ops_between(begin, end))
+        stage.ops.push_back(graph.ops[static_cast<size_t>(op)].id);
+      if (borders.size() > 1)
+        stage.segments.push_back(static_cast<int>(objective.cuts().ops_before(end) -
+                                                  objective.cuts().ops_before(begin)));
+      begin = end;
+    }
     const DeviceRange devices = devices_of(layout, group);
-    for (int i = 0; i < devices.count; ++i) stage.ranks.push_back(devices[i]);
+    for (int i = 0; i < devices.count; ++i)
+      for (int t = 0; t < tensor; ++t) stage.ranks.push_back(devices[i] * tensor + t);
     plan.stage_list.push_back(std::move(stage));
   }
   return plan;
@@ -163,7 +187,7 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& source) {
            fmt::format("this renkei reads version {}", kVersion));
   fields.allow_only({"version", "kind", "stages", "replicas", "tensor", "ranks", "batch",
                      "micro_batch", "micro_batches", "schedule", "chunks", "sharded_optimizer",
-                     "stage_list"});
+                     "stage_list", "tensor_ops"});
   Plan plan{.kind = kind_from(fields),
             .stages = static_cast<int>(fields.integer("stages", 1, kMostRanks)),
             .replicas = static_cast<int>(fields.integer("replicas", 1, kMostRanks)),
@@ -175,14 +199,21 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& source) {
             .chunks = static_cast<int>(fields.integer_or("chunks", 1, kMostRanks, 1)),
             .sharded_optimizer = fields.boolean_or("sharded_optimizer", false)};
   plan.batch.ranks = plan.replicas;
-  if (plan.tensor != 1) fields.refuse("tensor", "1: no op is divided among ranks");
+  if (fields.has("tensor_ops"))
+    for (const auto& [op, strategy] : json.at("tensor_ops").items()) {
+      if (!strategy.is_string())
+        fields.refuse("tensor_ops", "names of strategies by op: \"linear\": \"column\"");
+      plan.tensor_ops[op] = strategy.get<std::string>();
+    }
+  if (plan.tensor == 1 && !plan.tensor_ops.empty())
+    fields.refuse("tensor_ops", "left out where tensor is 1");
   const auto names = schedule_names();
   if (std::ranges::count(names, plan.schedule) == 0)
     fields.refuse("schedule", fmt::format("one of {}", fmt::join(names, ", ")));
   if (fields.has("stage_list"))
     for (const JsonFields& stage : fields.objects("stage_list"))
       plan.stage_list.push_back(stage_from(stage));
-  if (plan.stage_list.empty() && (plan.kind != PlanKind::data || plan.stages != 1))
+  if (plan.stage_list.empty() && plan.stages != 1)
     fields.refuse("stage_list", "there, unless each rank has the whole model");
   check_numbers(plan, source);
   check_ops(plan, source);
@@ -216,9 +247,16 @@ void check_against(const Plan& plan, const graph::Graph& graph, const std::strin
       refuse(source, fmt::format("the model has no op '{}', which is in stage {}", op, stage),
              "the plan was made for another model");
   const auto before = predecessors(graph);
+  const std::vector<int> segment_of = segment_of_ops(plan, graph);
   for (size_t op = 0; op < graph.ops.size(); ++op)
     for (const graph::OpIndex earlier : before[op]) {
       const std::string& needed = graph.ops[static_cast<size_t>(earlier)].id;
+      if (stage_of[needed] == stage_of[graph.ops[op].id] &&
+          segment_of[static_cast<size_t>(earlier)] > segment_of[op])
+        refuse(source,
+               fmt::format("op '{}' of stage {} needs op '{}' of a later segment", graph.ops[op].id,
+                           stage_of[needed], needed),
+               "values flow from a segment to later ones only");
       if (stage_of[needed] > stage_of[graph.ops[op].id])
         refuse(source,
                fmt::format("op '{}' of stage {} needs op '{}' of stage {}: stages would wait for "

@@ -29,6 +29,40 @@ DeviceRange devices_of(const Layout& layout, int group) {
   return {std::accumulate(layout.replicas.begin(), layout.replicas.begin() + group, 0), 1, count};
 }
 
+ReduceCosts reduce_costs(const Problem& problem, const std::vector<cluster::Place>& places) {
+  // As measured at two sizes: nearly nothing, and a bucket.
+  const comm::CostModel model = cost_model(problem.machine, places);
+  const auto bucket = static_cast<size_t>(problem.bucket_bytes);
+  const double latency = comm::choose(model, 1).predicted_seconds;
+  return {latency, std::max(0.0, comm::choose(model, bucket).predicted_seconds - latency) /
+                       problem.bucket_bytes};
+}
+
+namespace {
+
+// Exchanges in tensor groups are part of the times of ops: nothing is computed meanwhile. Those of
+// the first group count, and where the machine is not the same everywhere, of the last.
+void add_exchanges(const Problem& problem, std::vector<graph::Seconds>& seconds) {
+  if (problem.tensor == 1) return;
+  ReduceCosts slowest;
+  for (const auto first : {problem.members.begin(), problem.members.end() - problem.tensor}) {
+    const ReduceCosts costs = reduce_costs(problem, {first, first + problem.tensor});
+    slowest = {std::max(slowest.latency, costs.latency),
+               std::max(slowest.per_byte, costs.per_byte)};
+  }
+  const auto batch = static_cast<double>(problem.graph.batch);
+  for (size_t op = 0; op < seconds.size(); ++op) {
+    const auto line = [&](const graph::Exchange& exchange) {
+      return graph::Line{exchange.halves * slowest.latency / 2,
+                         exchange.bytes * slowest.per_byte / 2 / batch};
+    };
+    seconds[op].forward += line(problem.graph.ops[op].exchange_forward);
+    seconds[op].backward_input += line(problem.graph.ops[op].exchange_backward);
+  }
+}
+
+}  // namespace
+
 std::vector<std::vector<graph::Seconds>> seconds_by_kind(const Problem& problem) {
   const auto sustained = [&](size_t kind) {
     const cluster::DeviceKind& device = problem.machine.kinds[kind];
@@ -48,6 +82,7 @@ std::vector<std::vector<graph::Seconds>> seconds_by_kind(const Problem& problem)
       for (graph::Seconds& seconds : by_kind.back()) seconds *= sustained(first) / sustained(kind);
     }
   }
+  for (auto& seconds : by_kind) add_exchanges(problem, seconds);
   std::vector<graph::Seconds> shortest = by_kind.front();
   for (const auto& seconds : by_kind)
     for (size_t op = 0; op < shortest.size(); ++op)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ struct Problem {
   int64_t memory_bytes = 0;    // of each device; 0: what the machine has
   double optimizer_state = 1;  // bytes for each byte of trainable parameters
   double bucket_bytes = 25 << 20;
+  // Devices that follow each other in groups of so many compute each op together: everything below
+  // counts such groups as one device. The graph is that of one device of a group.
+  int tensor = 1;
+  std::map<std::string, std::string, std::less<>> tensor_ops = {};  // see Plan
+  std::vector<cluster::Place> members = {};  // the devices of all groups, one after the other
+  bool even_replicas = false;    // all stages have as many: tensor groups divide samples
   bool use_all_devices = false;  // layouts that leave devices out do not count
   // Replicas on one node have parameters in common and divide the work and the state of updates,
   // whatever Layout::sharded_optimizer says.
@@ -66,6 +73,12 @@ DeviceRange devices_of(const Layout& layout, int group);
 
 // For each kind of device of the machine, the times of all ops; and last, of each op the shortest.
 std::vector<std::vector<graph::Seconds>> seconds_by_kind(const Problem& problem);
+
+// An allreduce among devices, as a line: of nearly nothing, and of buckets.
+struct ReduceCosts {
+  double latency = 0, per_byte = 0;
+};
+ReduceCosts reduce_costs(const Problem& problem, const std::vector<cluster::Place>& places);
 
 std::string describe(const Layout& layout);  // "3 stages (2+1+1 devices), 8 micro-batches, 1f1b"
 

@@ -43,6 +43,21 @@ void declare_settings(Settings& settings) {
                     .default_value = "auto",
                     .help = "divide the optimizer's state among the replicas of a stage",
                     .choices = {"auto", "yes", "no"}});
+  settings.declare({.name = "plan.tensor",
+                    .kind = SettingKind::integer,
+                    .default_value = "auto",
+                    .help = "ranks that compute each layer together, a part each; by itself 1, or "
+                            "with --plan auto what is best",
+                    .low = 1,
+                    .high = 1 << 20,
+                    .flag = "--tensor"});
+  settings.declare({.name = "plan.shard",
+                    .kind = SettingKind::text,
+                    .default_value = "",
+                    .help = "parameters whose dimension is split over these ranks, or that stay "
+                            "whole: NAME:DIMENSION=model or NAME=none, apart by commas; names may "
+                            "have * in them",
+                    .flag = "--shard"});
   settings.declare({.name = "plan.optimizer_state",
                     .kind = SettingKind::real,
                     .default_value = "1",

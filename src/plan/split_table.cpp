@@ -110,6 +110,13 @@ SplitTable::Row SplitTable::fill(const GroupCosts& group) const {
       entry.resident = static_cast<float>(empty.total());
       entry.saved = static_cast<float>(cuts.bytes(marks_[from], marks_[to]).saved.at(samples));
       entry.inputs = static_cast<float>(cuts.crossing_bytes(marks_[from]).at(samples));
+      if (entry.resident + entry.inputs + entry.saved > row.limit) {
+        const Segments segments = cheapest_segments(cuts, marks_[from], marks_[to], samples, 1);
+        entry.kept = static_cast<float>(segments.kept_bytes);
+        entry.segment = static_cast<float>(segments.saved_bytes);
+      } else {
+        entry.segment = entry.saved;
+      }
     }
   }
   const comm::LinkCost link =
@@ -133,7 +140,7 @@ SplitTable::Cost SplitTable::cost(size_t row, size_t from, size_t to, int k) con
   const double limit = rows_[row].limit, forward = entry.forward;
   double compute = entry.compute;
   if (entry.resident + in_flight * (entry.inputs + entry.saved) > limit) {
-    if (entry.resident + in_flight * entry.inputs + entry.saved > limit)
+    if (entry.resident + in_flight * (entry.inputs + entry.kept) + entry.segment > limit)
       return {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
     compute += forward;
   }

@@ -41,6 +41,7 @@ class SplitTable {
   struct Entry {
     float compute = 0, forward = 0;             // seconds
     float resident = 0, saved = 0, inputs = 0;  // bytes
+    float kept = 0, segment = 0;  // with recompute in segments, where it may be needed
   };
   struct Row {
     int replicas;

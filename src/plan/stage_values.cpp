@@ -49,6 +49,24 @@ std::vector<int> stage_of_ops(const Plan& plan, const graph::Graph& graph) {
   return stages;
 }
 
+std::vector<int> segment_of_ops(const Plan& plan, const graph::Graph& graph) {
+  std::map<std::string, int> by_id;
+  int segment = 0;
+  for (const Stage& stage : plan.stage_list) {
+    size_t op = 0;
+    for (const int count : stage.segments) {
+      for (int i = 0; i < count; ++i) by_id[stage.ops[op++]] = segment;
+      ++segment;
+    }
+    if (!stage.segments.empty()) continue;
+    for (const std::string& id : stage.ops) by_id[id] = segment;
+    ++segment;
+  }
+  std::vector<int> segments;
+  for (const graph::Op& op : graph.ops) segments.push_back(by_id.at(op.id));
+  return segments;
+}
+
 std::vector<int> stages_by_parameters(const graph::Graph& graph,
                                       const std::vector<std::vector<int>>& stages_of_parameter) {
   const auto before = graph::predecessors(graph);

@@ -24,6 +24,9 @@ std::vector<StageValues> stage_values(const graph::Graph& graph,
 // The stage of each op of the graph that the plan was made for (see check_against).
 std::vector<int> stage_of_ops(const Plan& plan, const graph::Graph& graph);
 
+// Segments of all stages in their order, numbered throughout; a stage without any is one.
+std::vector<int> segment_of_ops(const Plan& plan, const graph::Graph& graph);
+
 // For another graph of the same model, as evaluation has one: an op goes where its parameters are,
 // `stages_of_parameter[p]` ascending, and otherwise where its inputs come from. Throws a data Error
 // when values would have to flow back.

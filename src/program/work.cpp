@@ -36,6 +36,7 @@ class Counter {
     work.traffic_bytes += read_bytes();
     work.products = products();
     work.flops = work.products > 0 ? work.products : made;
+    if (target_.library == "renkei" && target_.name.starts_with("tp_")) add_exchange(work);
     return work;
   }
 
@@ -49,6 +50,29 @@ class Counter {
     const std::vector<ValueId> given = references(op_);
     return !given.empty() && !op_.outputs.empty() && op_.outputs[0] != kNoValue &&
            program_.value(given[0]).dtype == program_.value(op_.outputs[0]).dtype;
+  }
+
+  void add_exchange(Work& work) const {
+    struct Halves {
+      int forward, backward;
+    };
+    static const std::map<std::string_view, Halves> known{
+        {"tp_copy", {0, 2}},   {"tp_sum", {2, 0}},     {"tp_split", {0, 1}},
+        {"tp_gather", {1, 0}}, {"tp_collect", {1, 1}}, {"tp_scatter", {1, 1}}};
+    double bytes = 0;
+    for (const ValueId id : {references(op_).front(), op_.outputs.front()})
+      bytes = std::max(bytes, static_cast<double>(bytes_of(program_.value(id), symbols_)));
+    const auto add = [](Work::Exchange& exchange, int halves, double of) {
+      exchange = {halves, halves * of};
+    };
+    if (const auto found = known.find(target_.name); found != known.end()) {
+      add(work.exchange_forward, found->second.forward, bytes);
+      if (is_floating(program_.value(op_.outputs.front()).dtype))
+        add(work.exchange_backward, found->second.backward, bytes);
+    } else if (target_.name == "tp_cross_entropy") {  // the largest score, then two sums
+      const Sizes scores = sizes("logits");
+      add(work.exchange_forward, 4, scores.empty() ? 0 : 6.0 * static_cast<double>(scores[0]));
+    }
   }
 
   bool is_in_place() const {

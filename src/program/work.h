@@ -11,6 +11,14 @@ struct Work {
   double products = 0;       // the part of them that published figures count
   double traffic_bytes = 0;  // read and written
   int64_t made_bytes = 0;    // of new tensors; views and results in place are none
+
+  // What the ranks of a tensor group exchange (shard/shard.h): an allreduce is two halves, a
+  // reduce-scatter or an all-gather is one. The bytes are of whole tensors, summed over the halves.
+  struct Exchange {
+    int halves = 0;
+    double bytes = 0;
+  };
+  Exchange exchange_forward = {}, exchange_backward = {};
 };
 
 // Of one operation, forward. Products (convolutions, dense layers, matrix products, attention,

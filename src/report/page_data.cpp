@@ -209,7 +209,8 @@ json plan_of(const RunReport& run) {
 }  // namespace
 
 json tables_of(const RunReport& run) {
-  json what_ifs = json::array(), parts = json::array(), ranks = json::array();
+  json what_ifs = json::array(), parts = json::array(), ranks = json::array(),
+       operations = json::array();
   for (const WhatIf& one : run.what_ifs.list)
     what_ifs.push_back({{"cause", one.cause},
                         {"advice", one.advice},
@@ -217,6 +218,9 @@ json tables_of(const RunReport& run) {
                         {"replay_error", rounded(one.replay_error)}});
   for (const RunPart& part : run.parts)
     parts.push_back({{"name", part.name}, {"seconds", rounded(part.seconds)}});
+  for (const OperationTime& one : run.operations)
+    operations.push_back(
+        {{"name", one.name}, {"seconds", rounded(one.seconds)}, {"calls", rounded(one.calls)}});
   for (size_t r = 0; r < run.attribution.ranks.size(); ++r)
     ranks.push_back({{"rank", run.ranks[r].info.rank},
                      {"host", run.ranks[r].info.host},
@@ -239,6 +243,7 @@ json tables_of(const RunReport& run) {
           {"time_of_ranks", ranks},
           {"wall_seconds", rounded(run.wall_seconds)},
           {"parts", parts},
+          {"operations", operations},
           {"verdict",
            {{"cause", run.verdict.cause},
             {"rank", run.verdict.rank},

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -87,6 +89,28 @@ std::vector<RunPart> parts_of(const timeline::RankTimeline& rank, double wall) {
   return parts;
 }
 
+// Means over the steps whose operations are still there.
+std::vector<OperationTime> operations_of(const std::vector<timeline::RankTimeline>& ranks) {
+  std::map<std::string_view, OperationTime> found;
+  double steps = 0;
+  for (const auto& rank : ranks) {
+    std::set<int64_t> seen;
+    for (const timeline::Event& event : rank.events) {
+      if (event.lane != timeline::kOperationLane) continue;
+      seen.insert(event.step);
+      OperationTime& one = found[event.name];
+      one.seconds += event.seconds();
+      one.calls += 1;
+    }
+    steps += static_cast<double>(seen.size());
+  }
+  std::vector<OperationTime> list;
+  for (const auto& [name, one] : found)
+    list.push_back({std::string(name), one.seconds / steps, one.calls / steps});
+  std::ranges::stable_sort(list, std::greater<>(), &OperationTime::seconds);
+  return list;
+}
+
 }  // namespace
 
 void RunReport::set_summary(nlohmann::json its_summary) {
@@ -136,6 +160,7 @@ RunReport read_run(const fs::path& directory) {
   if (!run.ranks.empty()) {
     run.wall_seconds = run.ranks[0].last_seen;
     run.parts = parts_of(run.ranks[0], run.wall_seconds);
+    run.operations = operations_of(run.ranks);
   }
   if (run.status != RunReport::Status::finished) run.ended = where_it_ended(run);
   return run;

@@ -20,6 +20,12 @@ struct RunPart {
   double seconds = 0;
 };
 
+// An operation of the tasks, where they were recorded (--timeline ops).
+struct OperationTime {
+  std::string name;
+  double seconds = 0, calls = 0;  // in a step of a rank, on average
+};
+
 struct RunReport {
   std::filesystem::path directory;
   nlohmann::json summary, config, plan, failure;  // the run's files; null: not there
@@ -34,8 +40,9 @@ struct RunReport {
   Attribution attribution;
   WhatIfs what_ifs;
   Verdict verdict;
-  double wall_seconds = 0;     // of rank 0, as far as is known
-  std::vector<RunPart> parts;  // of it
+  double wall_seconds = 0;                // of rank 0, as far as is known
+  std::vector<RunPart> parts;             // of it
+  std::vector<OperationTime> operations;  // the longest first
 
   void set_summary(nlohmann::json summary);  // the run has come to its end
   std::string name() const { return directory.filename().string(); }

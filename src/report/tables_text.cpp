@@ -60,6 +60,12 @@ std::string markdown_of(const RunReport& run) {
                           format_duration(one.step_seconds),
                           100 * (1 - one.step_seconds / run.what_ifs.measured_seconds));
   }
+  if (!run.operations.empty()) {
+    text += "\n| operation | in a step of a rank | calls |\n|---|---:|---:|\n";
+    for (const OperationTime& one : run.operations)
+      text += fmt::format("| {} | {} | {:.4g} |\n", cell(one.name), format_duration(one.seconds),
+                          one.calls);
+  }
   if (!run.parts.empty()) {
     text += "\n| the whole run | seconds |\n|---|---:|\n";
     for (const RunPart& part : run.parts)

@@ -9,8 +9,6 @@
 
 namespace renkei::run {
 
-namespace {
-
 torch::Dtype torch_dtype(data::DType dtype) {
   switch (dtype) {
     case data::DType::u8:
@@ -34,6 +32,8 @@ torch::Dtype torch_dtype(data::DType dtype) {
   }
   throw Error(ErrorCode::bug, "a field of no type");
 }
+
+namespace {
 
 std::vector<int64_t> batch_shape(const std::vector<int64_t>& of_sample, int64_t samples) {
   std::vector<int64_t> shape = of_sample;

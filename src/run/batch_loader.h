@@ -23,6 +23,8 @@ struct Batch {
   const torch::Tensor& input(std::string_view name) const;  // a bug Error where there is none
 };
 
+torch::Dtype torch_dtype(data::DType dtype);
+
 // What a program takes as an input.
 struct BatchInput {
   std::string name;

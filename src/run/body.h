@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <string>
@@ -33,6 +34,7 @@ class Body {
        const std::vector<torch::Tensor>& state);
 
   const std::vector<Input>& inputs() const { return inputs_; }
+  bool takes(int value) const { return std::ranges::count(inputs_, value, &Input::value) > 0; }
 
   // Tensors for the inputs, in their order. `again`: what was computed before is computed a second
   // time, and tensors without gradients (running statistics) do not change a second time.

@@ -5,10 +5,6 @@
 namespace renkei::run {
 namespace {
 
-std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
-}
-
 template <class Number>
 void average_those_of(const std::vector<torch::Tensor>& buffers, comm::Communicator& communicator,
                       const comm::Call& call) {
@@ -29,6 +25,10 @@ void average_those_of(const std::vector<torch::Tensor>& buffers, comm::Communica
 }
 
 }  // namespace
+
+std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
 
 void broadcast_state(const std::vector<torch::Tensor>& state, comm::Communicator& communicator,
                      const comm::Call& call) {

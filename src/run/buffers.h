@@ -3,12 +3,16 @@
 
 #include <torch/torch.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
 
 namespace renkei::run {
+
+// Of a contiguous tensor, whatever its type.
+std::span<std::byte> bytes_of(const torch::Tensor& tensor);
 
 // The tensors become those of rank 0.
 void broadcast_state(const std::vector<torch::Tensor>& state, comm::Communicator& communicator,

@@ -9,6 +9,7 @@
 
 #include "run/batch_norm_policy.h"
 #include "run/gradient_sink.h"
+#include "run/tensor_group.h"
 
 namespace renkei::run {
 
@@ -21,10 +22,12 @@ struct RandomKey {
 
 struct ExecutionContext {
   RandomKey random;
+  bool draws_as_torch = false;  // not by the key, but from Torch's own generator
   uint64_t operation_seed = 0;  // of the drawing operation that is being called
   GradientSink sink;
   DeferredGradients* deferred = nullptr;  // while set, gradients of parameters are put off
   BatchNormPolicy batch_norm;
+  TensorGroup tensor;    // with whom the parts of the program are computed
   bool winograd = true;  // may convolutions use it?
   bool dense = true;     // may dense layers of few samples use our kernels?
   bool products = true;  // may products of matrices be oneDNN's?

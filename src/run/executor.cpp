@@ -213,7 +213,7 @@ struct Executor::Code {
       if (instruction.draws_as >= 0 && instruction.context_at >= 0) {
         context.operation_seed = seed_of(context.random, instruction.draws_as);
         instruction.operation->callBoxed(stack);
-      } else if (instruction.draws_as >= 0)
+      } else if (instruction.draws_as >= 0 && !context.draws_as_torch)
         draw(*instruction.operation, stack, instruction.generator_at,
              seed_of(context.random, instruction.draws_as));
       else

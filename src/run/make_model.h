@@ -7,20 +7,26 @@
 #include "capture/open_network.h"
 #include "rewrite/rewrite.h"
 #include "run/model.h"
+#include "shard/shard.h"
 
 namespace renkei::run {
 
 struct ModelOptions {
   uint64_t seed = 1;
-  std::filesystem::path weights = {};  // a file of values to start from, in place of the seed's
+  // A file of values to start from, or a run or a checkpoint, in place of the seed's.
+  std::filesystem::path weights = {};
   rewrite::RewriteOptions rewrite = {};
   int threads = 1;         // that make values
   bool on_demand = false;  // tensors of the training state come into being when they are needed
+  shard::ShardOptions shard = {};  // the part that this rank computes
 };
 
 // Throws a data Error where a file has no values, or such that do not fit.
 Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& loss,
                  const ModelOptions& options);
+
+// The network as it predicts, without a loss: its outputs that have a row for each sample.
+BoundProgram make_predictor(const capture::OpenNetwork& open, const ModelOptions& options);
 
 ModelOptions model_options(const Settings& settings, int threads);
 

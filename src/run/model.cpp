@@ -40,7 +40,8 @@ std::vector<torch::Tensor> Model::trained() const {
 std::vector<torch::Tensor> Model::trained_by_autograd() const {
   std::set<program::ValueId> used_by_torch;
   for (const program::Op& op : training.program.ops)
-    if (!op.target.starts_with("renkei.") || op.target.starts_with("renkei.opaque."))
+    if (!op.target.starts_with("renkei.") || op.target.starts_with("renkei.opaque.") ||
+        op.target.starts_with("renkei.tp_"))
       for (const program::ValueId value : program::references(op)) used_by_torch.insert(value);
   std::vector<torch::Tensor> list;
   for (size_t i = 0; i < training.state.size(); ++i)
@@ -58,10 +59,10 @@ std::vector<torch::Tensor> Model::buffers() const {
 
 int64_t Model::parameter_count() const {
   int64_t count = 0;
-  for (const State& state : training.program.state) {
-    if (state.kind != StateKind::parameter) continue;
+  for (size_t i = 0; i < training.program.state.size(); ++i) {
+    if (training.program.state[i].kind != StateKind::parameter) continue;
     int64_t values = 1;
-    for (const int64_t side : shape_of(training.program, state)) values *= side;
+    for (const int64_t side : whole_sizes(i)) values *= side;
     count += values;
   }
   return count;
@@ -90,6 +91,19 @@ std::vector<torch::Tensor> make_placeholders(const Program& program) {
 
 torch::Tensor Model::make_tensor(size_t place) const {
   return make_state(training.program, place).detach();
+}
+
+std::vector<int64_t> Model::whole_sizes(size_t place) const {
+  return slice(place).sizes;
+}
+
+shard::Slice Model::slice(size_t place) const {
+  if (!slices.empty()) return slices[place];
+  return {.sizes = shape_of(training.program, training.program.state[place])};
+}
+
+torch::Tensor Model::make_whole(size_t place) const {
+  return torch::empty(whole_sizes(place), training.state[place].options().requires_grad(false));
 }
 
 bool Model::has_memory(size_t place) const {

@@ -13,6 +13,7 @@
 #include "program/program.h"
 #include "run/batch_loader.h"
 #include "run/body.h"
+#include "shard/slice.h"
 
 namespace renkei::run {
 
@@ -31,6 +32,11 @@ struct Model {
   std::optional<BoundProgram> evaluation;
   std::optional<Error> no_evaluation;
 
+  // What this rank has of each place of the training state, where ranks compute parts of it
+  // together; empty: the whole.
+  std::vector<shard::Slice> slices;
+  bool divides_batch = false;  // some of it by samples
+
   bool is_trained(size_t state) const;         // a parameter that has gradients
   std::vector<torch::Tensor> trained() const;  // all of them
   // Those that operations of Torch's own use too: autograd carries all their gradients.
@@ -43,6 +49,10 @@ struct Model {
   // was released. `initialise` gives it its first values.
   std::function<void(size_t place, const torch::Tensor& tensor)> initialise = {};
   torch::Tensor make_tensor(size_t place) const;  // of its shape and type, without values
+  torch::Tensor make_whole(size_t place) const;   // of the shape that all ranks have together
+  std::vector<int64_t> whole_sizes(size_t place) const;
+  // The part of the whole; a split one is put together from all.
+  shard::Slice slice(size_t place) const;
   bool has_memory(size_t place) const;
   void materialise(size_t place);  // unless it is
   void release(size_t place);

@@ -21,6 +21,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -85,6 +86,7 @@ class ParameterUpdater {
   double exposed_seconds() const { return exposed_seconds_; }
   // Of each parameter, in the order of the flat ones: whether backward gave it a gradient.
   const std::vector<int64_t>& reached() const { return reached_; }
+  void forget_reached() { std::ranges::fill(reached_, 0); }
   // When each bucket of the step was reduced and, unless that was put off, updated.
   struct BucketTimes {
     double begin, end;

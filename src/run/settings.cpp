@@ -57,9 +57,18 @@ void declare_settings(Settings& settings) {
   settings.declare({.name = "train.not_finite",
                     .kind = SettingKind::choice,
                     .default_value = "stop",
-                    .help = "when a loss or a gradient is not finite: stop, or skip the update of "
-                            "that step",
-                    .choices = {"stop", "skip"}});
+                    .help =
+                        "when a loss or a gradient is not finite: stop; skip the update of that "
+                        "step; or rollback: when the loss is not finite, go back to the newest "
+                        "checkpoint and leave out the update of that step",
+                    .choices = {"stop", "skip", "rollback"}});
+  settings.declare({.name = "train.check_replicas",
+                    .kind = SettingKind::integer,
+                    .default_value = "1000",
+                    .help = "after so many steps compare the parameters of replicas by their "
+                            "checksums; 0: never",
+                    .low = 0,
+                    .high = 1e12});
   settings.declare({.name = "train.epochs",
                     .kind = SettingKind::integer,
                     .default_value = "1",

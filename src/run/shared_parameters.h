@@ -46,6 +46,9 @@ class SharedParameters {
   ParameterUpdater* updater() { return updater_.get(); }  // null: there is nothing to update
   Held held() const;
 
+  // Whether this rank answers for its values: of those that have them in common, the first.
+  bool has_own_values() const { return !values_are_shared_ || communicator_->local_rank() == 0; }
+
   // Elements of the flat buffer: those that this rank fills where all have to be filled (ranks that
   // have the values in common divide them), and those that it writes where each is written once.
   comm::Range filled() const;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "comm/transport/tags.h"
+#include "run/buffers.h"
 
 namespace renkei::run {
 namespace {
@@ -22,10 +23,6 @@ int border_tag(int from, int to, Kind kind = Kind::in_order) {
     throw Error(ErrorCode::usage, fmt::format("no tag is left for stage {}", std::max(from, to)),
                 fmt::format("plan at most {} stages", comm::kStageLinkTags.count / 4 + 1));
   return tag;
-}
-
-std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
 // What a tensor has of some samples; the whole where it has no batch.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
@@ -12,13 +13,27 @@ namespace renkei::run {
 
 StagedNetwork::StagedNetwork(const BoundProgram& network, const plan::Plan& plan)
     : network_(network) {
-  if (plan.stages == 1) {
+  const auto parts_of = [](const plan::Stage& stage) {
+    return std::max<size_t>(1, stage.segments.size());
+  };
+  size_t parts = 0;
+  for (const plan::Stage& stage : plan.stage_list) parts += parts_of(stage);
+  // A function is not cut: it recomputes all at once.
+  if (plan.stages == 1 && (parts <= 1 || network.function)) {
     keep_whole();
     return;
   }
   cut_.emplace(network.program);
   plan::check_against(plan, cut_->graph(), "the plan");
   stages_ = plan::stage_values(cut_->graph(), plan::stage_of_ops(plan, cut_->graph()), plan.stages);
+  const auto all = plan::stage_values(cut_->graph(), plan::segment_of_ops(plan, cut_->graph()),
+                                      static_cast<int>(parts));
+  auto next = all.begin();
+  for (const plan::Stage& stage : plan.stage_list) {
+    const auto end = next + static_cast<ptrdiff_t>(parts_of(stage));
+    segments_.emplace_back(next, end);
+    next = end;
+  }
   outputs_ = cut_->graph().outputs;
   for (size_t s = 0; s < stages_.size(); ++s)
     if (stages_[s].loads && !plan.stage_list[s].loads)
@@ -37,6 +52,7 @@ StagedNetwork::StagedNetwork(const BoundProgram& network,
   cut_.emplace(network.program);
   stages_ = plan::stage_values(cut_->graph(), plan::stages_by_parameters(cut_->graph(), stages_of),
                                stages);
+  for (const plan::StageValues& stage : stages_) segments_.push_back({stage});
   outputs_ = cut_->graph().outputs;
 }
 
@@ -44,9 +60,22 @@ void StagedNetwork::keep_whole() {
   outputs_.resize(network_.program.outputs.size());
   std::iota(outputs_.begin(), outputs_.end(), 0);
   stages_ = {{.made = outputs_, .loads = true}};
+  segments_ = {stages_};
 }
 
-Body StagedNetwork::body(int stage) const {
+std::vector<Segment> StagedNetwork::segments(int stage) const {
+  std::vector<Segment> segments;
+  for (const plan::StageValues& values : segments_[static_cast<size_t>(stage)])
+    segments.push_back({.body = body(values), .made = values.made, .kept = {}});
+  for (size_t s = 0; s < segments.size(); ++s)
+    for (const int value : segments[s].made)
+      segments[s].kept.push_back(
+          std::any_of(segments.begin() + static_cast<ptrdiff_t>(s) + 1, segments.end(),
+                      [&](const Segment& later) { return later.body.takes(value); }));
+  return segments;
+}
+
+Body StagedNetwork::body(const plan::StageValues& values) const {
   const program::Program& program = network_.program;
   std::vector<Body::Input> inputs;
   if (network_.function) {
@@ -61,7 +90,6 @@ Body StagedNetwork::body(int stage) const {
         if (port.value == value) inputs.push_back({.field = port.name});
     return {std::move(executor), std::move(inputs), network_.state};
   }
-  const plan::StageValues& values = this->stage(stage);
   Executor executor = cut_->executor(values.ops, values.made);
   for (const int value : cut_->inputs_of(executor)) {
     const std::string_view name = cut_->input_name(value);

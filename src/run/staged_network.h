@@ -12,6 +12,13 @@
 
 namespace renkei::run {
 
+// A part of a stage that is computed at once: all of it, unless it is recomputed in several.
+struct Segment {
+  Body body;
+  std::vector<int> made;   // its values, in the order of the body's outputs
+  std::vector<bool> kept;  // of each: later segments of the stage use it
+};
+
 class StagedNetwork {
  public:
   // As the plan says. `network` must outlive this object.
@@ -23,7 +30,7 @@ class StagedNetwork {
 
   const plan::StageValues& stage(int number) const { return stages_[static_cast<size_t>(number)]; }
   int stages() const { return static_cast<int>(stages_.size()); }
-  Body body(int stage) const;
+  std::vector<Segment> segments(int stage) const;
   const program::Program& program() const { return network_.program; }
 
   // For each place of the state, the stages that use it, ascending.
@@ -46,10 +53,12 @@ class StagedNetwork {
 
  private:
   void keep_whole();
+  Body body(const plan::StageValues& values) const;
 
   const BoundProgram& network_;
   std::optional<CutProgram> cut_;  // none: one stage
   std::vector<plan::StageValues> stages_;
+  std::vector<std::vector<plan::StageValues>> segments_;  // of each stage
   std::vector<int> outputs_;
 };
 

@@ -91,19 +91,25 @@ void record_buckets(Worker& worker, int64_t step, timeline::Recorder& recorder) 
 
 }  // namespace
 
+timeline::Event event_of(const Task& task, int64_t step) {
+  return {.name = name_of(task.kind),
+          .category = category_of(task.kind),
+          .begin = now_seconds(),
+          .step = step,
+          .index = task.micro_batch,
+          .stage = task.stage};
+}
+
 double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
                     timeline::Recorder& recorder) {
   recorder.begin_step(now_seconds(), position.step, options.samples);
   worker.begin_step(position, options.learning_rate, options.votes);
   for (const Task& task : worker.tasks()) {
-    timeline::Event event{.name = name_of(task.kind),
-                          .category = category_of(task.kind),
-                          .begin = now_seconds(),
-                          .step = position.step,
-                          .index = task.micro_batch,
-                          .stage = task.stage};
+    timeline::Event event = event_of(task, position.step);
     recorder.enter(event);
+    if (options.operations) options.operations->begin_task(event);
     worker.execute(task);
+    if (options.operations) options.operations->end_task();
     if (const double least = emulated_seconds(task, options)) sleep_until(event.begin + least);
     if (task.kind == TaskKind::send || task.kind == TaskKind::receive) {
       event.peer = worker.moved().peer;

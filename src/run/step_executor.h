@@ -4,11 +4,15 @@
 #include <span>
 #include <vector>
 
+#include "run/op_recorder.h"
 #include "run/worker.h"
 #include "schedule/schedule.h"
 #include "timeline/recorder.h"
 
 namespace renkei::run {
+
+// What is recorded of a task that begins now.
+timeline::Event event_of(const schedule::Task& task, int64_t step);
 
 // One step. Returns the sum of the losses of the batch.
 struct StepOptions {
@@ -17,7 +21,8 @@ struct StepOptions {
   // As in TrainOptions.
   double emulated_task_seconds = 0, emulated_load_seconds = 0;
   std::span<const double> emulated_stage_work = {};
-  Votes votes = {};  // of this rank
+  Votes votes = {};                  // of this rank
+  OpRecorder* operations = nullptr;  // null: they are not recorded
 };
 double execute_step(Worker& worker, const StepPosition& position, const StepOptions& options,
                     timeline::Recorder& recorder);

@@ -29,9 +29,11 @@ TrainOptions train_options(const Settings& settings) {
                      .clip_norm = optim::clip_norm(settings),
                      .loss_scale = optim::loss_scale_options(settings),
                      .vectors_decay = optim::vectors_decay(settings),
-                     .skip_not_finite = settings.text("train.not_finite") == "skip"},
+                     .skip_not_finite = settings.text("train.not_finite") != "stop"},
           .batch_norm = batch_norm_mode(settings.text("train.batch_norm")),
           .compute = compute_options(settings),
+          .roll_back = settings.text("train.not_finite") == "rollback",
+          .check_replicas_every = settings.integer("train.check_replicas"),
           .loader = data::loader_options(settings, 0),
           .device_memory = settings.size_unless_auto("train.device_memory").value_or(0),
           .timeout_seconds = timeout};

@@ -14,6 +14,21 @@ namespace renkei::run {
 using schedule::Task;
 using schedule::TaskKind;
 
+namespace {
+
+// Autograd says that a gradient is complete at the end of each segment that uses the parameter. So
+// where stages have several, the sum over the replicas begins after all of them. In two-part
+// backward it is not autograd who says it.
+bool reduces_late(const plan::Plan& plan, int set) {
+  if (plan.shape().kind == plan::ScheduleKind::zero_bubble) return false;
+  const auto in_segments = [](const plan::Stage& stage) { return stage.segments.size() > 1; };
+  const auto& stages = plan.stage_list;
+  const auto s = static_cast<size_t>(set);
+  return s < stages.size() ? in_segments(stages[s]) : std::ranges::any_of(stages, in_segments);
+}
+
+}  // namespace
+
 // --- a step ---
 
 comm::Call Worker::call(std::string_view operation) const {
@@ -78,8 +93,10 @@ void Worker::execute(const Task& task) {
     case TaskKind::backward_weight:
       return backward_weight(task);
     case TaskKind::begin_reduce:
-      return begin_reduce(task);
+      if (!reduces_late(job_.plan, task.stage)) begin_reduce(task);
+      return;
     case TaskKind::reduce:
+      if (reduces_late(job_.plan, task.stage)) begin_reduce(task);
       if (ParameterUpdater* updater = parameters(task.stage).updater()) updater->finish_reduction();
       return;
     case TaskKind::norm:
@@ -115,6 +132,7 @@ void Worker::forward(const Task& task) {
   if (micro.samples == 0) return;
   compute_as(here);
   here.forward(micro, phase_->mode, context_);
+  if (!speaks()) return;
   if (phase_->mode == Stage::Mode::training) {
     loss_sum_ += here.output(micro, 0).value_or(0);
     return;
@@ -128,9 +146,9 @@ void Worker::backward(const Task& task) {
   if (micro.samples == 0) return;
   Stage& here = stage(task.stage);
   compute_as(here);
-  here.backward(micro, loss_scale_.scale() / static_cast<double>(global_samples_),
-                task.kind == TaskKind::backward ? Stage::Part::whole : Stage::Part::inputs,
-                context_);
+  here.backward(
+      micro, gradient_factor_ * loss_scale_.scale() / static_cast<double>(global_samples_),
+      task.kind == TaskKind::backward ? Stage::Part::whole : Stage::Part::inputs, context_);
 }
 
 void Worker::backward_weight(const Task& task) {
@@ -160,12 +178,15 @@ void Worker::begin_reduce(const Task& task) {
 // All ranks come to the same decision: the sum of the squares is exact.
 void Worker::take_norm() {
   optim::SquareSum squares;
-  for (const ParameterUpdater* updater : updaters()) squares += updater->squares();
+  for (const auto& [set, shared] : parameters_)
+    if (shared->updater() &&
+        (speaks() || sets_[static_cast<size_t>(set)].share != plan::Share::equal))
+      squares += shared->updater()->squares();
   job_.communicator.allreduce(comm::Buffer(optim::as_integers(squares)), comm::Reduction::sum,
                               call("norm of the gradients"));
   std::optional<double> factor = 1.0;
   if (!loss_scale_.should_update(squares.finite()) ||
-      (options_.update.skip_not_finite && !squares.finite()))
+      (options_.update.skip_not_finite && !squares.finite()) || leave_out_)
     factor.reset();
   else if (options_.update.clip_norm)
     factor = optim::clip_factor(squares.norm(), *options_.update.clip_norm);
@@ -178,6 +199,8 @@ void Worker::sum_loss() {
   job_.communicator.allreduce(comm::Buffer(std::span<double>(sums)), comm::Reduction::sum,
                               call("allreduce of the loss"));
   loss_sum_ = sums[0];
+  leave_out_ = false;
+  gradient_factor_ = 1;
   votes_ = {.stop = sums[1], .save = sums[2], .written = sums[3]};
 }
 
@@ -278,7 +301,12 @@ std::string Worker::checksum(const comm::Call& call) {
   std::vector<uint64_t> sums;
   for (size_t i = 0; i < holders_.size(); ++i) {
     if (!job_.model.is_trained(i)) continue;
-    const bool mine = holders_[i].front() == world_.rank();
+    if (job_.model.slice(i).is_split()) {
+      const torch::Tensor whole = fetch(i, call);
+      sums.push_back(whole.defined() ? checksum_of(whole) : 0);
+      continue;
+    }
+    const bool mine = speaks() && holders_[i].front() == world_.rank();
     sums.push_back(mine ? checksum_of(job_.model.training.state[i]) : 0);
   }
   const std::span integers(reinterpret_cast<int64_t*>(sums.data()), sums.size());
@@ -286,34 +314,56 @@ std::string Worker::checksum(const comm::Call& call) {
   return Checksum().add(std::as_bytes(std::span(sums))).hex();
 }
 
+int Worker::owner(size_t place, int tensor_index) const {
+  return plan::ranks_of(plan::stage_ranks(job_.plan, tensor_index), stages_of_state_[place])
+      .front();
+}
+
 torch::Tensor Worker::fetch(size_t place, const comm::Call& call) {
   constexpr int kTag = comm::kStateTags.first;
-  const int owner = holders_[place].front();
-  const torch::Tensor& here = job_.model.training.state[place];
-  if (owner == 0) return world_.rank() == 0 ? here.detach() : torch::Tensor();
-  if (world_.rank() == owner) {
-    links_.outbox().send(0, here.detach(), kTag);
-    links_.outbox().wait(call);
+  const torch::NoGradGuard no_grad;
+  shard::Slice slice = job_.model.slice(place);
+  const int parts = slice.is_split() ? slice.part.parts : 1;
+  const bool first = world_.rank() == 0;
+  const torch::Tensor here = job_.model.training.state[place].detach();
+  if (parts == 1 && owner(place, 0) == 0) return first ? here : torch::Tensor();
+  torch::Tensor whole = first ? job_.model.make_whole(place) : torch::Tensor();
+  for (slice.part.index = 0; slice.part.index < parts; ++slice.part.index) {
+    const int from = owner(place, slice.part.index);
+    if (world_.rank() == from && !first) {
+      links_.outbox().send(0, here, kTag);
+      links_.outbox().wait(call);
+    }
+    if (!first) continue;
+    torch::Tensor part = from == 0 ? here : job_.model.make_tensor(place);
+    if (from != 0) {
+      comm::Request request = world_.receive(
+          from, std::span(static_cast<std::byte*>(part.data_ptr()), part.nbytes()), kTag);
+      world_.wait(request, call);
+    }
+    if (parts == 1) return part;
+    const auto each = static_cast<size_t>(part.element_size());
+    const auto at = [&](const torch::Tensor& tensor, int64_t element) {
+      return static_cast<std::byte*>(tensor.data_ptr()) + static_cast<size_t>(element) * each;
+    };
+    part = part.contiguous();
+    slice.for_runs(0, part.numel(), [&](int64_t of_whole, int64_t of_part, int64_t count) {
+      std::copy_n(at(part, of_part), static_cast<size_t>(count) * each, at(whole, of_whole));
+    });
   }
-  if (world_.rank() != 0) return {};
-  torch::Tensor whole = job_.model.make_tensor(place);
-  comm::Request request = world_.receive(
-      owner, std::span(static_cast<std::byte*>(whole.data_ptr()), whole.nbytes()), kTag);
-  world_.wait(request, call);
   return whole;
 }
 
 void Worker::collect(const comm::Call& call) {
   for (size_t i = 0; i < holders_.size(); ++i) {
     torch::Tensor tensor = fetch(i, call);
-    if (tensor.defined() && holders_[i].front() != 0) job_.model.training.state[i].set_data(tensor);
+    if (tensor.defined() && (owner(i, 0) != 0 || job_.model.slice(i).is_split()))
+      job_.model.training.state[i].set_data(tensor);
   }
 }
 
 void Worker::close() {
-  loader_->close();
-  // The tensors of the network get memory of their own again.
-
+  if (loader_) loader_->close();
   for (const auto& [set, shared] : parameters_)
     for (const int p : sets_[static_cast<size_t>(set)].parameters) {
       torch::Tensor& tensor = job_.model.training.state[static_cast<size_t>(p)];
@@ -322,6 +372,7 @@ void Worker::close() {
     }
   for (const auto* groups : {&statistics_, &parameters_})
     for (const auto& [number, group] : *groups) group->close();
+  if (tensor_communicator_) tensor_communicator_->close();
 }
 
 Held Worker::held() const {

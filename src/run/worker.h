@@ -33,6 +33,7 @@ struct TrainJob {
   comm::Communicator& communicator;
   plan::Plan plan;
   timeline::RankFile* timeline = nullptr;  // null: only sums are kept
+  bool called = false;  // batches come with calls (called_network.h), not from the data
 };
 
 struct StepPosition {
@@ -53,6 +54,7 @@ class Worker {
   // All ranks together; stages begin with the parameters of their first rank. What other stages
   // have leaves the memory of this rank.
   Worker(const TrainJob& job, const TrainOptions& options);
+  ~Worker();  // does not communicate
 
   // A step: begin_step(), then each of tasks() in order.
   const schedule::TaskList& tasks() const { return training_->tasks; }
@@ -71,6 +73,13 @@ class Worker {
 
   // All ranks together. Of the parameters, in their order, computed where they are.
   std::string checksum(const comm::Call& call);
+  // All ranks together: whether replicas still have the same parameters. A check Error names those
+  // that differ from most.
+  void compare_replicas(const comm::Call& call);
+  // The next step computes, but changes nothing.
+  void leave_out_update() { leave_out_ = true; }
+  // The gradients of this rank will be wrong in the next step, to see what comes of it.
+  void corrupt_gradients() { gradient_factor_ = kWrong; }
   // All ranks together: a tensor of the state, on rank 0 (undefined elsewhere).
   torch::Tensor fetch(size_t place, const comm::Call& call);
   // All ranks together: the network of rank 0 gets all tensors, also those of other stages.
@@ -97,7 +106,9 @@ class Worker {
   void restore(checkpoint::Reader& reader, const comm::Call& call);  // all ranks together
   const optim::LossScale& loss_scale() const { return loss_scale_; }
 
- private:
+ protected:
+  static constexpr double kWrong = -1e4;
+
   // The network in stages, in training or in evaluation.
   struct Phase {
     StagedNetwork network;
@@ -111,6 +122,8 @@ class Worker {
   void place_stages(Phase& phase);
   void prepare_evaluation();
   void divide_state();
+  void join_tensor_group();
+  int group_number(int set) const;
   void prepare_batch_norm();
   data::SamplerOptions sampling() const;
   // For the stages of this rank; only the fields that they use are read.
@@ -125,6 +138,8 @@ class Worker {
   void backward(const schedule::Task& task);
   void backward_weight(const schedule::Task& task);
   void begin_reduce(const schedule::Task& task);
+  void find_drift(std::span<const uint64_t> sums, const program::Program& program,
+                  const plan::ParameterSet& set) const;
   void restore_place(size_t place, checkpoint::Reader& reader);
   void take_norm();
   void sum_loss();
@@ -133,6 +148,10 @@ class Worker {
   MicroBatch& micro_batch(const schedule::Task& task) {
     return stage(task.stage).micro_batch(task.micro_batch);
   }
+  // Of what all ranks of a tensor group have alike, one speaks for all.
+  bool speaks() const { return tensor_.index == 0; }
+  // The first rank that has a part of a place of the state.
+  int owner(size_t place, int tensor_index) const;
   SharedParameters& parameters(int set) { return *parameters_.at(set); }
   void compute_as(const Stage& stage);
   StageLinks::End end_at(const schedule::Task& task);
@@ -142,9 +161,14 @@ class Worker {
   TrainOptions options_;
   comm::Transport& world_;
   ExecutionContext context_;
-  std::vector<std::vector<int>> ranks_of_stage_;
-  std::vector<plan::ParameterSet> sets_;   // of all stages, then tied ones
-  std::vector<std::vector<int>> holders_;  // of each place of the state, the ranks that have it
+  plan::TensorPlace tensor_;                      // with whom this rank computes each op
+  std::vector<std::vector<int>> ranks_of_stage_;  // those that have the same part of it
+  std::unique_ptr<comm::SubTransport> tensor_transport_;
+  std::unique_ptr<comm::Communicator> tensor_communicator_;  // null: it computes them alone
+  std::vector<plan::ParameterSet> sets_;                     // of all stages, then tied ones
+  // Of each place of the state, the ranks that have the same part of it.
+  std::vector<std::vector<int>> holders_;
+  std::vector<std::vector<int>> stages_of_state_;
   std::unique_ptr<Phase> training_, evaluation_;
   std::map<int, std::unique_ptr<SharedParameters>> parameters_;  // those of this rank, by set
   std::map<int, std::unique_ptr<SharedParameters>> statistics_;  // to exchange them, by stage
@@ -160,6 +184,8 @@ class Worker {
   double learning_rate_ = 0;
   int64_t global_samples_ = 0;
   double loss_sum_ = 0;
+  bool leave_out_ = false;
+  double gradient_factor_ = 1;
   Votes votes_;
   std::array<double, 2> evaluated_{};  // sums of "loss" and "correct"
   std::optional<StageLinks::Incoming> expected_;

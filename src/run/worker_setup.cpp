@@ -24,14 +24,21 @@ int channel(int number) {
   return comm::channels::group(number);
 }
 
-std::vector<std::vector<int>> ranks_of_stages(const plan::Plan& plan) {
-  std::vector<std::vector<int>> ranks;
-  for (const plan::Stage& stage : plan.stage_list) ranks.push_back(stage.ranks);
-  if (ranks.empty()) {
-    ranks.resize(1);
-    for (int rank = 0; rank < plan.ranks(); ++rank) ranks[0].push_back(rank);
-  }
-  return ranks;
+plan::TensorPlace place_in_group(const plan::Plan& plan, const comm::Transport& world) {
+  plan::check_ranks(plan, world.size(), "the plan");
+  return plan::tensor_place(plan, world.rank());
+}
+
+// What its tensor group has in common of each place of the state.
+std::vector<plan::Share> shares_of(const Model& model, int tensor) {
+  std::vector<plan::Share> shares;
+  for (const shard::Slice& slice : model.slices)
+    shares.push_back(slice.is_split()    ? plan::Share::own
+                     : slice.is_summed() ? plan::Share::summed
+                                         : plan::Share::equal);
+  if (shares.empty() && tensor > 1)
+    throw Error(ErrorCode::bug, "the plan divides ops, but the network is whole");
+  return shares;
 }
 
 // What the operations of a rank begin with.
@@ -59,10 +66,10 @@ Worker::Worker(const TrainJob& job, const TrainOptions& options)
       options_(options),
       world_(job.communicator.transport()),
       context_(make_context(options)),
-      ranks_of_stage_(ranks_of_stages(job.plan)),
+      tensor_(place_in_group(job.plan, world_)),
+      ranks_of_stage_(plan::stage_ranks(job.plan, tensor_.index)),
       loss_scale_(options.update.loss_scale),
       links_(world_, ranks_of_stage_) {
-  plan::check_ranks(job_.plan, world_.size(), "the plan");
   training_ =
       std::make_unique<Phase>(Phase{.network = StagedNetwork(job_.model.training, job_.plan),
                                     .lanes = Lanes(sampling(), Lanes::count(ranks_of_stage_),
@@ -71,6 +78,7 @@ Worker::Worker(const TrainJob& job, const TrainOptions& options)
   check_links(training_->network, ranks_of_stage_);
   place_stages(*training_);
   divide_state();
+  join_tensor_group();
   if (job_.held_out) prepare_evaluation();
   prepare_batch_norm();
 
@@ -79,6 +87,7 @@ Worker::Worker(const TrainJob& job, const TrainOptions& options)
     parts.tied.push_back(sets_[s].stages);
   training_->tasks = schedule::make_schedule(job_.plan, world_.rank(), parts);
 
+  if (job_.called) return;
   loader_ = make_loader(*training_, job_.train_data, options_.loader);
   training_->loader = loader_.get();
 }
@@ -141,10 +150,28 @@ void Worker::prepare_evaluation() {
       schedule::make_evaluation(job_.plan, world_.rank(), evaluation_->network.loads());
 }
 
+// Of a set of parameters: sets that have ranks in common have different ones. Those of a stage come
+// first, then what its tensor groups have in common, then sets of several stages; the number behind
+// the last set is free.
+int Worker::group_number(int set) const {
+  const int chunks = job_.plan.chunks, groups = job_.plan.shape().groups();
+  const int of_stages = job_.plan.tensor > 1 ? 3 * chunks : chunks;
+  int several = 0;
+  for (int s = 0; s < static_cast<int>(sets_.size()); ++s) {
+    const plan::ParameterSet& known = sets_[static_cast<size_t>(s)];
+    if (known.stages.size() > 1 && s < set) ++several;
+  }
+  if (set == static_cast<int>(sets_.size())) return of_stages + several;
+  const plan::ParameterSet& wanted = sets_[static_cast<size_t>(set)];
+  if (wanted.stages.size() > 1) return of_stages + several;
+  return static_cast<int>(wanted.share) * chunks + wanted.stages.front() / groups;
+}
+
 // What only other stages use leaves the memory of this rank, or never gets there.
 void Worker::divide_state() {
   Model& model = job_.model;
   const auto stages_of = training_->network.stages_of_state();
+  stages_of_state_ = stages_of;
   std::vector<bool> trained;
   for (size_t i = 0; i < stages_of.size(); ++i) {
     holders_.push_back(plan::ranks_of(ranks_of_stage_, stages_of[i]));
@@ -154,16 +181,17 @@ void Worker::divide_state() {
     else
       model.release(i);
   }
-  sets_ = plan::parameter_sets(ranks_of_stage_, stages_of, trained);
+  sets_ = plan::parameter_sets(ranks_of_stage_, stages_of, trained,
+                               {.shares = shares_of(model, job_.plan.tensor),
+                                .all_ranks_of_stage = plan::stage_ranks(job_.plan)});
   const auto stages = static_cast<int>(ranks_of_stage_.size());
-  const int groups = job_.plan.shape().groups();
   for (int s = 0; s < static_cast<int>(sets_.size()); ++s) {
     const plan::ParameterSet& set = sets_[static_cast<size_t>(s)];
     if (!std::ranges::binary_search(set.ranks, world_.rank())) continue;
     const bool tied = s >= stages;
     SharedParameters::Options options{
         .ranks = tied ? set.ranks : ranks_of_stage_[static_cast<size_t>(s)],
-        .channel = channel(tied ? job_.plan.chunks + s - stages : s / groups),
+        .channel = channel(group_number(s)),
         .divide = job_.plan.sharded_optimizer && !options_.update.only_reduce,
         .own_values = options_.update.only_reduce.has_value(),
         .update = options_.update};
@@ -191,6 +219,47 @@ void Worker::divide_state() {
   release_unused_memory();
 }
 
+// The channel of a tensor group comes after those of sets of parameters and of statistics.
+void Worker::join_tensor_group() {
+  if (job_.plan.tensor == 1) return;
+  const optim::OptimizerKind optimizer = options_.update.optimizer.kind;
+  if (optimizer == optim::OptimizerKind::lars || optimizer == optim::OptimizerKind::lamb)
+    throw Error(ErrorCode::usage,
+                fmt::format("{} needs the norm of each whole parameter, and tensor parallel ranks "
+                            "have parts",
+                            optim::name_of(optimizer)),
+                "choose another optimizer, or --set plan.tensor=1");
+  // Ranks that divide a batch by samples all need some.
+  const Lanes& lanes = training_->lanes;
+  const int64_t last = lanes.sampler().steps_per_epoch() - 1;
+  if (job_.model.divides_batch)
+    for (const int64_t step : {int64_t{0}, last})
+      for (const auto& ranks : ranks_of_stage_)
+        for (int replica = 0; replica < static_cast<int>(ranks.size()); ++replica)
+          for (int m = 0; m < lanes.micro_batches(); ++m) {
+            const int64_t samples =
+                lanes.samples(step, m, lanes.of_replica(replica, static_cast<int>(ranks.size())));
+            if (step < options_.steps.value_or(last + 1) && samples > 0 &&
+                samples < job_.plan.tensor)
+              throw Error(ErrorCode::usage,
+                          fmt::format("a micro-batch of step {} of an epoch has {} samples, and {} "
+                                      "ranks divide them",
+                                      step, samples, job_.plan.tensor),
+                          "use another batch or fewer micro-batches, or --set plan.tensor=1");
+          }
+  const int number = group_number(static_cast<int>(sets_.size())) + job_.plan.chunks;
+  tensor_transport_ = std::make_unique<comm::SubTransport>(world_, tensor_.ranks, channel(number));
+  comm::CommunicatorOptions options = job_.communicator.options_among(tensor_.ranks);
+  options.wire.reset();  // values, not only gradients: as they are
+  tensor_communicator_ =
+      std::make_unique<comm::Communicator>(*tensor_transport_, std::move(options));
+  context_.tensor = {.communicator = tensor_communicator_.get(),
+                     .index = tensor_.index,
+                     .timeout_seconds = options_.timeout_seconds};
+}
+
+Worker::~Worker() = default;
+
 // Synchronised, each stage exchanges its sums among its replicas, beside what the reducer's thread
 // does.
 void Worker::prepare_batch_norm() {
@@ -209,15 +278,14 @@ void Worker::prepare_batch_norm() {
                                     "and step {} of an epoch has {} for {} ranks",
                                     step, lanes.sampler().batch(step).size(), ranks.size()),
                         "use another batch, or --set train.batch_norm=rank");
-  const int tied = static_cast<int>(sets_.size() - ranks_of_stage_.size());
+  const int first = group_number(static_cast<int>(sets_.size()));
   for (const Stage& stage : training_->stages) {
     const int number = stage.number();
     statistics_[number] = std::make_unique<SharedParameters>(
         std::vector<torch::Tensor>{}, job_.communicator, context_.sink,
-        SharedParameters::Options{
-            .ranks = stage.place().ranks,
-            .channel = channel(job_.plan.chunks + tied + number / job_.plan.shape().groups()),
-            .update = options_.update});
+        SharedParameters::Options{.ranks = stage.place().ranks,
+                                  .channel = channel(first + number / job_.plan.shape().groups()),
+                                  .update = options_.update});
     sum_statistics_[number] = [this, number](std::span<double> sums) {
       statistics_.at(number)->communicator().allreduce(comm::Buffer(sums), comm::Reduction::sum,
                                                        call("statistics of batch normalisation"));

@@ -48,7 +48,7 @@ Schedule compute_order(const Shape& shape) {
 }
 
 int group_of_rank(const plan::Plan& plan, int rank) {
-  if (plan.stage_list.empty() && rank < plan.replicas) return 0;
+  if (plan.stage_list.empty() && rank < plan.ranks()) return 0;
   for (size_t stage = 0; stage < plan.stage_list.size(); ++stage)
     if (std::ranges::count(plan.stage_list[stage].ranks, rank) > 0)
       return plan.shape().group_of(static_cast<int>(stage));
@@ -117,6 +117,26 @@ TaskList make_evaluation(const plan::Plan& plan, int rank, const std::vector<boo
     forwards[static_cast<size_t>(shape.group_of(stage))].push_back({TaskKind::forward, 0, stage});
   return with_transfers(forwards, shape,
                         {.loads = loads})[static_cast<size_t>(group_of_rank(plan, rank))];
+}
+
+Halves make_halves(const plan::Plan& plan, int rank, StepParts parts) {
+  Shape shape = plan.shape();
+  if (shape.chunks > 1)
+    throw Error(
+        ErrorCode::usage,
+        "the plan has several stages on a rank, and a program that computes the loss itself "
+        "calls all forwards before the first backward",
+        "plan with the schedule gpipe");
+  shape.kind = ScheduleKind::gpipe;
+  const Schedule order = gpipe(shape);
+  const auto group = static_cast<size_t>(group_of_rank(plan, rank));
+  const auto half = [&](TaskKind kind) {
+    Schedule part = order;
+    for (TaskList& tasks : part)
+      std::erase_if(tasks, [&](const Task& task) { return task.kind != kind; });
+    return with_transfers(part, shape, parts)[group];
+  };
+  return {.forward = half(TaskKind::forward), .backward = half(TaskKind::backward)};
 }
 
 }  // namespace renkei::schedule

@@ -67,4 +67,11 @@ TaskList make_schedule(const plan::Plan& plan, int rank, StepParts parts = {});
 // The tasks that evaluate one batch: forward only.
 TaskList make_evaluation(const plan::Plan& plan, int rank, const std::vector<bool>& loads);
 
+// A step of which a program outside does the loss: what is computed forward, whatever order the
+// plan names, and, when the gradients of the outputs are known, backward, with all that follows.
+struct Halves {
+  TaskList forward, backward;
+};
+Halves make_halves(const plan::Plan& plan, int rank, StepParts parts);
+
 }  // namespace renkei::schedule

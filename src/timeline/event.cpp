@@ -32,6 +32,8 @@ std::string_view name_of_lane(int lane) {
       return "communication";
     case kInputOutputLane:
       return "input and output";
+    case kOperationLane:
+      return "operations";
     default:
       return "compute";
   }

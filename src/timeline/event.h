@@ -25,9 +25,10 @@ inline constexpr int kCategories = 9;
 std::string_view name_of(Category category);
 
 // A rank's threads of events: its own, which executes tasks, that of its reducer, those that read
-// and write files. Slices of one lane do not overlap, unless one lies within the other.
-enum Lane : uint8_t { kComputeLane, kCommunicationLane, kInputOutputLane };
-inline constexpr int kLanes = 3;
+// and write files; and the operations that tasks consist of, where they are recorded. Slices of one
+// lane do not overlap, unless one lies within the other.
+enum Lane : uint8_t { kComputeLane, kCommunicationLane, kInputOutputLane, kOperationLane };
+inline constexpr int kLanes = 4;
 std::string_view name_of_lane(int lane);
 
 struct Event {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/base/temporary_directory.h"
 #include "tests/base/thrown_error.h"
 #include "tests/capture/sample_models.h"
 
@@ -27,6 +28,23 @@ TEST(StateDict, TensorsAreReadByName) {
   ASSERT_EQ(tensors.size(), 1u);
   EXPECT_THAT(tensors.at("a").sizes, testing::ElementsAre(2, 2));
   EXPECT_EQ(tensors.at("a").read_all(), float_bytes({1, 2, 3, 4}));
+}
+
+TEST(StateDict, AreWrittenAndReadAgain) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "net.pt";
+  NamedTensors tensors =
+      read(pickled_dictionary({{"a", pickled_tensor()}, {"b", pickled_tensor()}}));
+  tensors["none"] = {.dtype = program::DType::i64, .sizes = {0, 3}, .read = tensors["a"].read};
+  tensors["one"] = {.sizes = {}, .read = tensors["a"].read};
+  write_state_dict(path, tensors);
+  const NamedTensors again = read_state_dict(path);
+  ASSERT_EQ(again.size(), 4u);
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_EQ(again.at(name).dtype, tensor.dtype) << name;
+    EXPECT_EQ(again.at(name).sizes, tensor.sizes) << name;
+    EXPECT_EQ(again.at(name).read_all(), tensor.read_all()) << name;
+  }
 }
 
 TEST(StateDict, OfACheckpointIsItsOneDictionaryOfTensors) {

@@ -13,6 +13,7 @@ import tarfile
 import unittest
 import zipfile
 
+import h5py
 import numpy
 
 from renkei import PROGRAM, Case
@@ -119,6 +120,21 @@ def make_files(path):
     write("graph-cut.json", json.dumps(graph())[:-5])
     write("graph-empty.json", "")
     write("graph-infinite.json", json.dumps(graph(op={"forward_seconds": float("inf")})))
+    with zipfile.ZipFile(path / "quantised.pt", "w") as file:
+        file.writestr("net/data.pkl", b"\x80\x02}X\x01\0\0\0actorch._utils\n_rebuild_qtensor\n)Rs.")
+    with zipfile.ZipFile(path / "code.pt", "w") as file:
+        file.writestr("net/data.pkl", b"\x80\x02cposix\nsystem\nX\x02\0\0\0id\x85R.")
+    with h5py.File(path / "whole.h5", "w") as file:
+        file["x"] = numpy.ones((4, 8), "f4")
+    with h5py.File(path / "virtual.h5", "w") as file:
+        layout = h5py.VirtualLayout(shape=(4, 8), dtype="f4")
+        layout[:] = h5py.VirtualSource("whole.h5", "x", shape=(4, 8))
+        file.create_virtual_dataset("x", layout)
+        file["y"] = numpy.arange(4)
+    with h5py.File(path / "external.h5", "w") as file:
+        file.create_dataset("x", (4, 8), "f4", external=[("numbers.raw", 0, 4 * 8 * 4)])
+        file["y"] = numpy.arange(4)
+    numpy.savez(path / "hwc.npz", x=numpy.zeros((8, 32, 32, 3), "f4"), y=numpy.arange(8) % 2)
     write("cluster-none.toml", "")
     write("cluster-text.toml", "nodes = 3")
     write("cluster-key.toml", "[[node]]\ncuont = 3\n")
@@ -148,6 +164,12 @@ FILES = [  # (file, command that reads it, exit code, words)
     *((f"cut{part}.npz", "data", 3, f"cut{part}.npz") for part in range(1, 10)),
     ("header.npz", "data", 3, "header.npz"), ("huge.npz", "data", 3, "huge.npz"),
     ("overflow.npz", "data", 3, "overflow.npz"), ("garbage.npz", "data", 3, "garbage.npz"),
+    ("virtual.h5", "data", 3, "'x' are in other files"), ("external.h5", "data", 3, "'x' are in other files"),
+    ("quantised.pt", "weights", 3, "uses torch._utils._rebuild_qtensor, which is code"),
+    ("code.pt", "weights", 3, "posix.system"), ("nowhere.pt", "weights", 3, "no weights file"),
+    ("pipe", "weights", 3, "no weights file"), ("/dev/zero", "weights", 3, "no weights file"),
+    *((f"{name}.safetensors", "weights", 3, f"{name}.safetensors") for name in (
+        "short", "claims", "list", "deep", "cut", "gap", "negative", "reversed", "overflow", "type", "offsets")),
     ("garbage.h5", "data", 3, "garbage.h5"), ("garbage.tar", "data", 3, "garbage.tar"),
     ("empty.tar", "data", 3, "empty.tar"), ("pipe.tar", "data", 3, "pipe.tar"), ("cut.tar", "data", 3, "cut.tar"),
     ("garbage.tfrecord", "data", 3, "garbage.tfrecord"), (LONG, "data", 3, "no data set"),
@@ -165,6 +187,7 @@ COMMANDS = {
     "graph": lambda file: ("plan", "--graph", file),
     "data": lambda file: ("data", "info", file),
     "model": lambda file: ("model", "show", file),
+    "weights": lambda file: ("model", "import", file, "-o", "never.safetensors"),
     "cluster": lambda file: ("plan", "--model", "mlp", "--cluster", file),
 }
 
@@ -239,6 +262,18 @@ class BadInputs(Case):
                                       stderr=subprocess.PIPE, text=True, timeout=60)
                 self.assertEqual(done.returncode, 3, done.stderr)
                 self.assertIn("could not write to stdout", done.stderr)
+
+    def test_data_that_does_not_fit_is_never_bent_to_fit(self):
+        make_files(self.path)
+        train = ("train", "--steps", "1", "--batch", "4", "--quiet")
+        self.check((*train, "--model", "lenet", "--data", "hwc.npz"), 3, "32 × 32 × 3")
+        self.check((*train, "--model", "mlp", "--set", "model.hidden=8", "--data", "good.npz", "--set",
+                    "train.loss=mse"), 2, "labels")
+
+    def test_short_s3_keys_are_only_refused_by_the_server(self):
+        self.check(("data", "info", "s3://bucket/x", "--set", "data.s3_endpoint=http://127.0.0.1:9",
+                    "--set", "data.s3_patience=0s"), 4, "127.0.0.1",
+                   {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "x"})
 
     def test_a_directory_for_temporary_files_that_is_missing(self):
         self.check(("bench", "collectives", "-n", "2", "--sizes", "4"), 2, "TMPDIR",

@@ -116,6 +116,38 @@ class Pipeline(Case):
         self.assert_fails(5, "no plan fits 2 devices", "--device-memory", *job, "-n", "2", "--plan", "auto",
                           "--device-memory", "5MiB", "--quiet")
 
+    def assert_fits(self, result, limit):
+        """Within the limit, as predicted to a tenth."""
+        for rank, predicted in zip(result["memory_bytes"], result["predicted"]["memory_bytes"], strict=True):
+            self.assertLessEqual(rank["device"], limit)
+            self.assertAlmostEqual(predicted / rank["device"], 1, delta=0.1)
+
+    def test_one_stage_that_fits_only_when_it_recomputes_is_recomputed_in_segments(self):
+        job = ("train", "--model", "gpt", "--set", "model.hidden=64", "--set", "model.layers=8", "--set",
+               "model.sequence=64", "--set", "model.vocabulary=100", "--data", "random", "--batch", 16, "--steps", 3,
+               "-n", 2, "--plan", "auto", "--stages", 1, "--micro-batches", 1)  # fmt: skip
+        roomy = self.run_json(*job)
+        self.assertFalse(self.plan(roomy)["stage_list"][0]["recompute"])
+        limit = int(max(rank["device"] for rank in roomy["memory_bytes"]) * 0.5)
+        tight = self.run_json(*job, "--device-memory", limit)
+        stage = self.plan(tight)["stage_list"][0]
+        self.assertTrue(stage["recompute"])
+        self.assertGreater(len(stage["segments"]), 1)
+        self.assertEqual(tight["parameters_checksum"], roomy["parameters_checksum"])
+        self.assert_fits(tight, limit)
+
+    def test_one_stage_that_fits_only_with_a_divided_optimizer_gets_one(self):
+        job = ("train", "--model", "mlp", "--set", "model.hidden=256", "--set", "model.layers=8", "--data", "random",
+               "--batch", 16, "--steps", 3, "-n", 2, "--plan", "auto", "--stages", 1, "--set", "optim.name=adamw",
+               "--set", "comm.shared_memory=false")  # fmt: skip
+        roomy = self.run_json(*job, "--set", "plan.sharded_optimizer=no")
+        limit = int(max(rank["device"] for rank in roomy["memory_bytes"]) * 0.9)
+        tight = self.run_json(*job, "--device-memory", limit)
+        self.assertTrue(self.plan(tight)["sharded_optimizer"])
+        self.assert_fits(tight, limit)
+        for a, b in zip(self.losses(tight), self.losses(roomy), strict=True):
+            self.assertAlmostEqual(a / b, 1, delta=1e-6)
+
     def test_a_rank_killed_in_mid_pipeline_ends_the_job_and_is_named(self):
         process = subprocess.Popen(
             [PROGRAM, *GPT[:-1], "1000000", "-n", "3", "--plan", "auto", "--stages", "3",

@@ -42,14 +42,9 @@ class Networks(training.TrainingCase):
         ways = ("ranks", LARGER), ("stages", SMALLER), ("ranks", SMALLER), ("stages", LARGER)
         for way, batch in ways if ALL else ways[:2]:
             with self.subTest(name, way=way, batch=batch):
-                try:
-                    self.compare(model, specs, way, batch, training.SEED)
-                except self.failureException:
-                    # A value at the kink of a ReLU goes to one side here and to the other there, by a last bit.
-                    # That happens to few samples; what is wrong is wrong with others too.
-                    self.compare(model, specs, way, batch, training.SEED + 1)
+                self.compare(model, specs, way, batch)
 
-    def compare(self, model: torch.nn.Module, specs: list[InputSpec], way: str, batch: int, seed: int) -> None:
+    def compare(self, model: torch.nn.Module, specs: list[InputSpec], way: str, batch: int) -> None:
         data = [spec for spec in specs if spec.name != "labels"]
         own_loss = len(data) < len(specs)
         settings: dict[str, object] = {"model.input_shape": ",".join(map(text_of, data))}
@@ -57,10 +52,10 @@ class Networks(training.TrainingCase):
             settings |= {"train.loss": "model", "model.classes": specs[-1].below}
         plan = self.two_stages("net.pt2", settings, batch=batch) if way == "stages" else "data"
         settings["train.lr"] = LEARNING_RATE
-        ours = self.train_here(settings, "--model", "net.pt2", "--plan", plan, batch=batch, seed=seed)
+        ours = self.train_here(settings, "--model", "net.pt2", "--plan", plan, batch=batch)
         twin = copy.deepcopy(model)
         theirs = eager.train(
-            twin, samples_of(twin, specs, batch, seed), lambda m, inputs, target: loss_of(m, specs, inputs, target),
+            twin, samples_of(twin, specs, batch), lambda m, inputs, target: loss_of(m, specs, inputs, target),
             eager.Job(steps=training.STEPS, lr=LEARNING_RATE, momentum=training.MOMENTUM, parts=2,
                       own_buffers=way == "ranks"))  # fmt: skip
         tolerance = TOLERANCE_OF_WINOGRAD if by_winograd(model) else TOLERANCE
@@ -85,14 +80,14 @@ def loss_of(model: torch.nn.Module, specs: list[InputSpec], inputs: list[torch.T
     return eager.scored(call(model, specs, inputs), target)
 
 
-def samples_of(model: torch.nn.Module, specs: list[InputSpec], batch: int, seed: int) -> eager.Samples:
+def samples_of(model: torch.nn.Module, specs: list[InputSpec], batch: int) -> eager.Samples:
     inputs = tuple((spec.sizes, spec.below) for spec in specs if spec.name != "labels")
     if len(inputs) < len(specs):
-        return eager.Samples(seed, batch, inputs, specs[-1].below or 0, specs[-1].sizes)
+        return eager.Samples(training.SEED, batch, inputs, specs[-1].below or 0, specs[-1].sizes)
     with torch.no_grad():
         given = [spec.sample(2, torch.device("cpu")) for spec in specs]
         scores = eager.outputs_of(call(copy.deepcopy(model).eval(), specs, given))[0]
-    return eager.Samples(seed, batch, inputs, scores.shape[1], tuple(scores.shape[2:]))
+    return eager.Samples(training.SEED, batch, inputs, scores.shape[1], tuple(scores.shape[2:]))
 
 
 for _name in zoo.NETWORKS if ALL else FEW:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import time
@@ -39,24 +38,6 @@ class Resume(Case):
         without, _ = self.trained("--no-save", run="without")
         self.assertIsNone(without["weights"])
         self.assertFalse((self.path / "without/model.safetensors").exists())
-
-    def test_five_kills_change_nothing(self):
-        """Wherever ranks are killed, the parameters at the end are those of a run without."""
-        chance = random.Random(18)
-        for name, kills, planning in (("data", 5, ()),
-                                      ("pipeline", 2, ("--plan", "auto", "--stages", 2,
-                                                       "--micro-batches", 2))):
-            whole, _ = self.trained("-n", 2, *planning, run=f"whole-{name}")
-            self.assertEqual(whole["plan"]["kind"], name)
-            plan = ("--plan", self.path / f"whole-{name}/plan.json") if planning else ()
-            at = sorted(chance.sample(range(1, STEPS), kills))
-            faults = ";".join(f"rank={chance.randrange(2)},step={step}" for step in at)
-            result, words = self.trained("-n", 2, *plan, "--restarts", kills, "--checkpoint-every",
-                                         "3steps", "--set", f"fault.kill={faults}", run=name)
-            self.assertEqual(result["parameters_checksum"], whole["parameters_checksum"], faults)
-            self.assertEqual(words.count("was ended by signal 9"), kills, words)
-            self.assert_metrics_are_whole(name)
-            self.assertFalse((self.path / name / "failure.json").exists())
 
     def test_a_kill_without_restarts_can_be_resumed(self):
         whole, _ = self.trained("-n", 2, run="whole")
@@ -142,6 +123,23 @@ class Resume(Case):
         result = self.run_json("train", "--resume", "run", "--steps", 30)
         self.assertEqual(result["parameters_checksum"], longer["parameters_checksum"])
         self.assertEqual(result["steps"], 30)
+
+    def test_a_loss_that_is_not_finite_stops_or_is_taken_back(self):
+        words = ("-n", 2, "--checkpoint-every", "4steps", "--set", "fault.nan=rank=1,step=10")
+        done = self.run_renkei(*TRAIN, *words, "--run-dir", "stop")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"the loss of step 10 is -?nan; the first gradient .* of '\S+' on rank \d")
+        result, told = self.trained(*words, "--set", "train.not_finite=rollback", run="back")
+        self.assertIn("back to step 8, and the update of step 10 is left out", told)
+        self.assertEqual(result["steps"], STEPS)
+        self.assert_metrics_are_whole("back")
+
+    def test_a_full_disk_is_a_warning_and_the_last_checkpoint_stays(self):
+        _, told = self.trained("-n", 2, "--checkpoint-every", "4steps", "--set", "fault.enospc=rank=1,step=10")
+        self.assertIn("the checkpoint of step 12 could not be saved, training goes on: ", told)
+        self.assertIn("No space left on device", told)
+        self.assertEqual([name for name in self.checkpoints() if (self.path / "run/checkpoints" / name / "manifest.json")
+                          .exists()], ["step-00000004", "step-00000008"])
 
     def test_nothing_is_left_behind(self):
         scratch = self.path / "tmp"

@@ -73,6 +73,24 @@ TEST(Supervise, NamesAKilledRankFromTheLaunchersWords) {
             "rank 1 (host n03, process 99) was ended by signal 9 (Killed)");
 }
 
+TEST(Supervise, EndsAJobWhoseRankIsStuckInsideOfACall) {
+  // The second rank is this shell, which is stopped; the first one only waits for it.
+  const auto result = supervise(
+      {"/bin/sh", "-c",
+       R"(sleep 60 & echo "{\"rank\":0,\"host\":\"a\",\"pid\":$!,\"call\":\"start-up of MPI\",\"since\":1}" > $RENKEI_SUPERVISOR_DIR/call-0;
+          sleep 60 & kill -STOP $!; echo "{\"rank\":1,\"host\":\"b\",\"pid\":$!,\"call\":\"\",\"since\":1}" > $RENKEI_SUPERVISOR_DIR/call-1;
+          trap 'kill -9 $(jobs -p); exit 143' TERM; wait)"},
+      {}, {.deadline_seconds = 3});
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(result.failure->rank, 1);
+  EXPECT_EQ(result.failure->host, "b");
+  EXPECT_NE(result.failure->message.find(
+                "was stopped: others have been in the start-up of MPI for more than 3 s"),
+            std::string::npos)
+      << result.failure->message;
+}
+
 TEST(Supervise, ALauncherThatCannotStartIsAFailure) {
   testing::internal::CaptureStderr();
   const auto result = supervise({"/no/such/launcher"});

@@ -238,6 +238,25 @@ void check_all_to_all_of(Transport& transport, size_t count) {
   EXPECT_TRUE(same_bits<T>(into, expected)) << where(transport, count);
 }
 
+// Rank r sends (r + 2 q) % 4 elements to rank q, or none at all.
+void check_all_to_all_v_of(Transport& transport, size_t scale) {
+  const int n = transport.size(), r = transport.rank();
+  const auto count = [&](int from, int to) {
+    return static_cast<size_t>((from + 2 * to) % 4) * scale;
+  };
+  std::vector<size_t> sent, received;
+  std::vector<int64_t> from, expected;
+  for (int q = 0; q < n; ++q) {
+    sent.push_back(count(r, q));
+    received.push_back(count(q, r));
+    from.insert(from.end(), sent.back(), 100 * r + q);
+    expected.insert(expected.end(), received.back(), 100 * q + r);
+  }
+  std::vector<int64_t> into(expected.size());
+  all_to_all_v(transport, std::span(from), sent, std::span(into), received, kCall);
+  EXPECT_EQ(into, expected) << where(transport, scale);
+}
+
 // One step of the random sequence: what it does is drawn from `random`, which is the same on every
 // rank.
 void check_random_collective(Transport& transport, Random& random, uint32_t salt) {
@@ -333,6 +352,7 @@ void check_allreduce_gives_same_bits(Transport& transport) {
 void check_all_to_all(Transport& transport) {
   for (const size_t count : {0, 1, 7, 4099})
     for_all_types(count, [&](auto type) { check_all_to_all_of<decltype(type)>(transport, count); });
+  for (const size_t scale : {0, 1, 3001}) check_all_to_all_v_of(transport, scale);
 }
 
 void check_random_sequence(Transport& transport) {

@@ -127,12 +127,90 @@ TEST(Resume, OnAnyNumberOfRanksGivesTheSameTraining) {
   }
 }
 
+// All ways from one layout to another: data parallel, pipelines and both, on one to four ranks.
+// Slow, so that only `make test-all` asks for it.
+TEST(Resume, DISABLED_FromAnyLayoutToAnyOtherGivesTheSameParameters) {
+  const std::vector<Layout> layouts{{.micro_batches = 1},
+                                    {.replicas = 2, .micro_batches = 1},
+                                    {.replicas = 3, .micro_batches = 1},
+                                    {.replicas = 4, .micro_batches = 1},
+                                    {.stages = 2, .micro_batches = 2},
+                                    {.stages = 3, .micro_batches = 2},
+                                    {.stages = 4, .micro_batches = 2},
+                                    {.stages = 2, .replicas = 2, .micro_batches = 2}};
+  const TestCase test = case_of("mlp", optim::OptimizerKind::adamw);
+  const test::TemporaryDirectory none;
+  const Outcome whole = go_on(test, layouts[0], none.path(), {});
+  int ways = 0;
+  for (const Layout& from : layouts)
+    for (const Layout& to : layouts) {
+      if (from.name() == to.name()) continue;
+      SCOPED_TRACE(from.name() + " → " + to.name());
+      const test::TemporaryDirectory directory;
+      go_on(test, from, directory.path(), 3);
+      const Outcome rest = go_on(test, to, directory.path(), {});
+      for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(rest.losses.at(i) / whole.losses[i + 3], 1, 1e-6);
+      for (size_t i = 0; i < whole.state.size(); ++i)
+        EXPECT_TRUE(torch::allclose(rest.state[i], whole.state[i], 1e-4, 1e-6)) << i;
+      ++ways;
+    }
+  EXPECT_EQ(ways, 56);
+}
+
 TEST(Resume, AnotherBatchIsRefused) {
   TestCase test = case_of("mlp", optim::OptimizerKind::sgd);
   const test::TemporaryDirectory directory;
   go_on(test, {.micro_batches = 1}, directory.path(), 2);
   test.batch = 4;
   EXPECT_THROW(go_on(test, {.micro_batches = 1}, directory.path(), {}), Error);
+}
+
+// Memory of a host may fail without a word.
+TEST(Replicas, ThatHaveDriftedApartAreFoundAndTheMajorityIsRight) {
+  struct Expected {
+    int replicas;
+    const char* words;
+  };
+  for (const auto& [replicas, words] :
+       {Expected{3, "other parameters than the 2 other replicas"}, {2, "no majority"}}) {
+    TestCase test = case_of("mlp", optim::OptimizerKind::sgd);
+    test.options.check_replicas_every = 2;
+    const Layout layout{.replicas = replicas, .micro_batches = 1, .hosts = replicas};
+    const plan::Plan plan = plan_for(test, layout);
+    comm::ThreadOptions threads;
+    for (int rank = 0; rank < replicas; ++rank)
+      threads.hosts.push_back(fmt::format("host-{}", rank));
+    std::vector<std::optional<Error>> errors(static_cast<size_t>(replicas));
+    comm::run_as_threads(
+        replicas,
+        [&](comm::Transport& transport) {
+          Model model = test.make_model();
+          comm::Communicator communicator(transport, {});
+          job::Session session({.model = model,
+                                .train_data = *test.data,
+                                .held_out = nullptr,
+                                .communicator = communicator,
+                                .plan = plan},
+                               test.options);
+          session.step();
+          session.step();
+          session.step();
+          if (transport.rank() == 1) session.drift();
+          try {
+            session.step();
+          } catch (const Error& error) {
+            errors[static_cast<size_t>(transport.rank())] = error;
+          }
+          session.close();
+        },
+        threads);
+    for (const auto& error : errors) {
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->code, ErrorCode::check);
+      EXPECT_THAT(error->message, testing::HasSubstr(words));
+      EXPECT_EQ(error->rank, replicas == 3 ? std::optional(1) : std::nullopt);
+    }
+  }
 }
 
 // In the background, while steps go on.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "schedule/evaluate.h"
@@ -83,16 +84,23 @@ TEST(PlanFile, RefusesWhatDoesNotFitTogether) {
   expect_refused(changed("/stages", 2), "stage_list has 3 stages, 'stages' says 2");
   expect_refused(changed("/chunks", 2), "no multiple of 2 chunks");
   expect_refused(changed("/micro_batches", 3), "can't be divided into 3 micro-batches");
-  expect_refused(changed("/micro_batches", 8), "1 samples can't be divided among 2 ranks");
+  expect_refused(changed("/micro_batches", 8), "1 samples can't be divided among 2 replicas");
   expect_refused(changed("/micro_batches", 2), "p.json: micro_batch must be 2 by the rest");
   expect_refused(changed("/micro_batch", 3), "p.json: micro_batch must be 1 by the rest");
   expect_refused(changed("/replicas", 1), "p.json: replicas must be 2 by the rest");
   expect_refused(changed("/ranks", 3), "p.json: ranks must be 4 by the rest");
   expect_refused(changed("/kind", "pipeline"), "p.json: kind must be hybrid by the rest");
-  expect_refused(changed("/tensor", 2), "p.json: tensor must be 1");
+  expect_refused(changed("/tensor", 2),
+                 "p.json: tensor must be a divisor of the ranks of each stage");
   expect_refused(changed("/stage_list/0/ops/0", good["stage_list"][1]["ops"][0]), "two places");
   expect_refused(changed("/stage_list/0/ops", nlohmann::json::array()), "at least one op");
   expect_refused(changed("/stage_list/1/ranks", nlohmann::json::array()), "at least one rank");
+  expect_refused(changed("/stage_list/0/segments", {1, 2}), "empty where \"recompute\" is false");
+  nlohmann::json recomputed = changed("/stage_list/0/recompute", true);
+  recomputed["stage_list"][0]["segments"] = {1, 1};
+  expect_refused(recomputed, "numbers of ops that add up to 3");
+  recomputed["stage_list"][0]["segments"] = {1, 2};
+  EXPECT_EQ(to_json(plan_from_json(recomputed, "p.json")), recomputed);
   expect_refused(changed("/stage_list/1/ranks/0", 0), "rank 0 is in stages 0 and 1");
   expect_refused(changed("/stage_list/0/ranks/1", 0), "a rank twice");
   expect_refused(changed("/stage_list/2/ranks/0", 9), "from 0 to 3");
@@ -145,6 +153,18 @@ TEST(PlanFile, RefusesAPlanOfAnotherModel) {
   Plan backwards = planned.plan;
   std::swap(backwards.stage_list[0].ops, backwards.stage_list[2].ops);
   EXPECT_NE(refused(backwards).find("stages would wait for each other"), std::string::npos);
+}
+
+TEST(PlanFile, RefusesSegmentsThatWouldWaitForLaterOnes) {
+  const Planned planned;
+  Plan plan = planned.plan;
+  Stage& first = plan.stage_list[0];
+  first.recompute = true;
+  first.segments = {1, 2};
+  check_against(plan, planned.problem.graph, "p.json");
+  std::ranges::reverse(first.ops);
+  const Error error = thrown_error([&] { check_against(plan, planned.problem.graph, "p.json"); });
+  EXPECT_NE(error.message.find("of a later segment"), std::string::npos) << error.message;
 }
 
 TEST(PlanFile, RefusesRanksThatAreNotThere) {

@@ -1,5 +1,6 @@
 """Runs Python programs on several ranks, with the installed package; what the test files share."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -7,18 +8,23 @@ import sys
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
 
+SUPPORT = pathlib.Path(__file__).parents[1] / "support"
+
+
 def run(
-    ranks: int, program: str | pathlib.Path, *arguments: object, timeout: float = 240
+    ranks: int, program: str | pathlib.Path, *arguments: object, timeout: float = 240, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """`renkei run` of a file in programs/, or of another one."""
+    """`renkei run` of a file in programs/, or of another one, with further variables of the environment."""
     file = PROGRAMS / program if isinstance(program, str) else program
     command = [sys.executable, "-m", "renkei", "run", "-n", str(ranks), str(file), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **variables})
 
 
-def succeeds(ranks: int, program: str | pathlib.Path, *arguments: object, timeout: float = 240) -> str:
+def succeeds(
+    ranks: int, program: str | pathlib.Path, *arguments: object, timeout: float = 240, **variables: str
+) -> str:
     """What the program prints; it must end well."""
-    done = run(ranks, program, *arguments, timeout=timeout)
+    done = run(ranks, program, *arguments, timeout=timeout, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -1,6 +1,7 @@
-"""renkei.parallelize: data parallel training is what one process would do."""
+"""renkei.parallelize: training on many ranks, whole or in stages, is what one process would do."""
 
 import difflib
+import json
 import pathlib
 
 import pytest
@@ -14,12 +15,30 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_models_of_many_kinds_are_trained_as_one_process_would(ranks: int) -> None:
-    assert jobs.succeeds(ranks, "data_parallel.py").count("equal") == ranks
+    assert jobs.succeeds(ranks, "training.py").count("equal") == ranks
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options"),
+    [
+        (1, {"settings": {"plan.stages": "1"}}),
+        (2, {"settings": {"plan.stages": "2"}}),
+        (2, {"settings": {"plan.stages": "1"}}),
+        (3, {"settings": {"plan.stages": "3"}}),
+        (4, {"settings": {"plan.stages": "2"}}),
+    ],
+)
+def test_models_in_stages_are_trained_as_one_process_would(ranks: int, options: dict) -> None:
+    assert jobs.succeeds(ranks, "training.py", json.dumps(options)).count("equal") == ranks
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_the_tutorial_equals_plain_pytorch_on_the_joined_batches(ranks: int) -> None:
     jobs.succeeds(ranks, "tutorial.py", 16, 64, 10)
+
+
+def test_the_tutorial_equals_plain_pytorch_where_it_fits_no_rank() -> None:
+    jobs.succeeds(4, "tutorial.py", 16, 256, 8, "3MiB")
 
 
 def test_the_tutorial_counts_its_parameters_once() -> None:
@@ -51,7 +70,8 @@ def test_what_can_not_be_trained_gets_a_sentence() -> None:
         (lambda: renkei.parallelize(torch.nn.Linear(2, 2, device="meta")), "weight is on meta"),
         (lambda: renkei.parallelize(torch.nn.LazyLinear(2)), "no shape yet"),
         (lambda: renkei.parallelize(model, torch.optim.SGD(torch.nn.Linear(1, 1).parameters())), "none of the model"),
-        (lambda: renkei.parallelize(model, plan="tensor"), "not in stages"),
+        (lambda: renkei.parallelize(model, plan="data", device_memory="1MiB"), "as it is written"),
+        (lambda: renkei.parallelize(model, settings={"train.lr": "1"}), "has no effect"),
         (lambda: renkei.parallelize(renkei.parallelize(model)), "parallel already"),
         (lambda: renkei.parallelize(torch.nn.Linear(2, 2)).double(), "can't change any more"),
     ):
@@ -70,3 +90,25 @@ def test_the_wrapper_is_the_model_to_those_who_look() -> None:
     outer = torch.nn.Sequential(parallel)
     assert list(outer.state_dict()) == [f"0.{name}" for name in model.state_dict()]
     assert len(list(outer.parameters())) == 4
+
+
+@pytest.mark.parametrize(
+    ("way", "plan", "code", "words"),
+    [
+        ("exception", "data", 1, "the sample 17 is broken"),
+        ("exception", "stages", 1, "the sample 17 is broken"),
+        ("kill", "data", 4, "rank 1"),
+        ("kill", "stages", 4, "rank 1"),
+        ("shape", "stages", 2, "rank 1 has other sizes or types than that of rank 0 (3 and 4 samples)"),
+        ("leave", "data", 4, "rank 1"),
+        ("leave", "stages", 4, "rank 1"),
+        ("state_dict", "stages", 2, "rank 1 calls state_dict() while rank 0 calls the model"),
+    ],
+)
+def test_what_one_rank_does_wrong_ends_the_job_at_once_with_its_cause(way: str, plan: str, code: int, words: str) -> None:
+    done = jobs.run(2, "ends.py", way, plan, timeout=60)
+    assert done.returncode == code and words in done.stderr, (done.returncode, done.stderr)
+
+
+def test_batches_of_different_sizes_are_fine_where_each_rank_has_the_whole_model() -> None:
+    jobs.succeeds(2, "ends.py", "shape", "data")

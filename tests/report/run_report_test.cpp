@@ -48,6 +48,27 @@ TEST(RunReport, AnHourOfEightRanksIsReportedInASmallPage) {
   EXPECT_LT(page_of(std::span(&report, 1)).size(), 5'000'000u);
 }
 
+TEST(RunReport, OperationsAreMeansOfARanksStep) {
+  const TemporaryDirectory directory;
+  for (int rank = 0; rank < 2; ++rank) {
+    timeline::RankFile file({.directory = directory / "timeline"}, {.rank = rank, .ranks = 2});
+    for (int step = 0; step < 2; ++step)
+      for (int call = 0; call < 3; ++call)
+        file.add({.name = call == 0 ? "aten::mm" : "aten::add",
+                  .begin = 10.0 * step + call,
+                  .end = 10.0 * step + call + (call == 0 ? 0.5 : 0.125),
+                  .step = step,
+                  .lane = timeline::kOperationLane});
+  }
+  const RunReport report = read_run(directory.path());
+  ASSERT_EQ(report.operations.size(), 2u);
+  EXPECT_EQ(report.operations[0].name, "aten::mm");
+  EXPECT_DOUBLE_EQ(report.operations[0].seconds, 0.5);
+  EXPECT_DOUBLE_EQ(report.operations[0].calls, 1);
+  EXPECT_DOUBLE_EQ(report.operations[1].seconds, 0.25);
+  EXPECT_DOUBLE_EQ(report.operations[1].calls, 2);
+}
+
 TEST(RunReport, ThereMustBeARun) {
   const TemporaryDirectory directory;
   const Error error = test::thrown_error([&] { read_run(directory.path()); });

@@ -5,25 +5,40 @@
 
 #include "plan/stage_values.h"
 #include "run/cut_program.h"
+#include "shard/solve.h"
 
 namespace renkei::run {
 
 std::string Layout::name() const {
   const std::string each = replicas_of.empty() ? fmt::format("{}", replicas)
                                                : fmt::format("{}", fmt::join(replicas_of, " and "));
-  return fmt::format("{} stages × {} replicas, {} micro-batches, {}{}{}{}{}", stages, each,
-                     micro_batches, schedule, chunks > 1 ? ", chunks" : "",
-                     recompute ? ", recompute" : "", sharded ? ", sharded" : "",
-                     hosts > 1 ? ", several hosts" : "");
+  return fmt::format("{} stages × {} replicas × {}, {} micro-batches, {}{}{}{}{}", stages, each,
+                     tensor, micro_batches, schedule, chunks > 1 ? ", chunks" : "",
+                     recompute ? fmt::format(", recompute in {}", segments) : "",
+                     sharded ? ", sharded" : "", hosts > 1 ? ", several hosts" : "");
 }
 
 plan::Plan plan_for(const TestCase& test, const Layout& layout) {
-  const CutProgram cut(test.make_model().training.program);
+  plan::Plan divided{.tensor = layout.tensor};
+  if (layout.tensor > 1)
+    divided.tensor_ops =
+        shard::solve(capture::programs_of({.network = test.make_network()},
+                                          loss_for(test.objective, *test.data))
+                         .training,
+                     {.parts = layout.tensor,
+                      .batch = layout.split_batch,
+                      .costs = {.seconds_per_state_byte = layout.split_batch ? 0 : 1e-9}})
+            .choice;
+  const CutProgram cut(
+      test.make_model(1, {.part = {.parts = layout.tensor}, .choice = divided.tensor_ops})
+          .training.program);
   const graph::Graph& graph = cut.graph();
   const int stages = layout.stages * layout.chunks;
-  plan::Plan plan{.kind = stages > 1 ? plan::PlanKind::pipeline : plan::PlanKind::data,
+  plan::Plan plan{.kind = plan::kind_of(stages, layout.replicas, layout.tensor),
                   .stages = stages,
                   .replicas = layout.replicas,
+                  .tensor = layout.tensor,
+                  .tensor_ops = divided.tensor_ops,
                   .batch = {.global = test.batch,
                             .micro = test.batch / layout.micro_batches / layout.replicas,
                             .accumulation = layout.micro_batches,
@@ -42,12 +57,16 @@ plan::Plan plan_for(const TestCase& test, const Layout& layout) {
                                         : layout.replicas_of[static_cast<size_t>(g)];
     };
     for (int g = 0; g < group; ++g) first += count_of(g);
-    for (int r = 0; r < count_of(group); ++r) stage.ranks.push_back(first + r);
+    for (int r = 0; r < count_of(group) * layout.tensor; ++r)
+      stage.ranks.push_back(first * layout.tensor + r);
     for (size_t op = ops * static_cast<size_t>(s) / static_cast<size_t>(stages);
          op < ops * static_cast<size_t>(s + 1) / static_cast<size_t>(stages); ++op) {
       stage.ops.push_back(graph.ops[op].id);
       stage_of[op] = s;
     }
+    const auto count = static_cast<int>(stage.ops.size());
+    for (int i = 0; layout.segments > 1 && i < layout.segments; ++i)
+      stage.segments.push_back(count * (i + 1) / layout.segments - count * i / layout.segments);
     plan.stage_list.push_back(stage);
   }
   const auto values = plan::stage_values(graph, stage_of, stages);
@@ -63,7 +82,10 @@ Trained train_by(const TestCase& test, const plan::Plan& plan,
   for (int rank = 0; rank < plan.ranks(); ++rank)
     threads.hosts.push_back(fmt::format("host-{}", rank * hosts / plan.ranks()));
   const auto train_as_rank = [&](comm::Transport& transport) {
-    Model model = test.make_model();
+    Model model = test.make_model(
+        1,
+        {.part = {.parts = plan.tensor, .index = plan::tensor_place(plan, transport.rank()).index},
+         .choice = plan.tensor_ops});
     comm::Communicator communicator(transport, communication);
     std::vector<double> losses;
     Losses observer(losses);

@@ -17,9 +17,12 @@ struct Layout {
   int stages = 1, replicas = 1, micro_batches = 4, chunks = 1;
   std::string schedule = "1f1b";
   bool recompute = false;
+  int segments = 1;                   // in which a stage is recomputed
   std::vector<int> replicas_of = {};  // of each group, where they differ
   bool sharded = false;               // the optimizer's state is divided among the replicas
   int hosts = 1;                      // on which the ranks are, in turn
+  int tensor = 1;                     // ranks that compute each op of a replica together
+  bool split_batch = false;           // these may divide samples too
 
   std::string name() const;
 };

@@ -77,13 +77,16 @@ rewrite::RewriteOptions all_rewrites() {
 
 Model make_model_for(const networks::Network& network, networks::Objective objective,
                      const data::Dataset& data, uint64_t seed,
-                     const rewrite::RewriteOptions& rewrite) {
+                     const rewrite::RewriteOptions& rewrite, const shard::ShardOptions& shard) {
+  return make_model({.network = network}, loss_for(objective, data),
+                    {.seed = seed, .rewrite = rewrite, .shard = shard});
+}
+
+networks::LossOptions loss_for(networks::Objective objective, const data::Dataset& data) {
   const data::Field& target = *data::find_field(data.fields(), data::kTarget);
-  return make_model(
-      {.network = network},
-      {.objective = objective,
-       .target = {.label = target.is_label(), .size = target.is_label() ? 0 : target.elements()}},
-      {.seed = seed, .rewrite = rewrite});
+  return {
+      .objective = objective,
+      .target = {.label = target.is_label(), .size = target.is_label() ? 0 : target.elements()}};
 }
 
 TestCase test_case(const std::string& name) {

@@ -30,11 +30,13 @@ rewrite::RewriteOptions all_rewrites();
 // With the loss for the data. The same seed gives the same values.
 Model make_model_for(const networks::Network& network, networks::Objective objective,
                      const data::Dataset& data, uint64_t seed = 1,
-                     const rewrite::RewriteOptions& rewrite = all_rewrites());
+                     const rewrite::RewriteOptions& rewrite = all_rewrites(),
+                     const shard::ShardOptions& shard = {});
+networks::LossOptions loss_for(networks::Objective objective, const data::Dataset& data);
 
 struct TestCase {
-  Model make_model(uint64_t seed = 1) const {
-    return make_model_for(make_network(), objective, *data, seed, rewrite);
+  Model make_model(uint64_t seed = 1, const shard::ShardOptions& shard = {}) const {
+    return make_model_for(make_network(), objective, *data, seed, rewrite, shard);
   }
 
   std::shared_ptr<const data::Dataset> data, held_out;

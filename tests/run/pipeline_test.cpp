@@ -18,7 +18,9 @@ TEST_P(Pipelines, LeaveTheSameBitsAsOneProcess) {
        {Layout{.stages = 2, .schedule = "gpipe"}, Layout{.stages = 3, .schedule = "1f1b"},
         Layout{.stages = 2, .chunks = 2, .schedule = "interleaved"},
         Layout{.stages = 4, .schedule = "zero_bubble"},
-        Layout{.stages = 2, .schedule = "1f1b", .recompute = true}}) {
+        Layout{.stages = 2, .schedule = "1f1b", .recompute = true},
+        Layout{.recompute = true, .segments = 4},
+        Layout{.stages = 2, .schedule = "zero_bubble", .recompute = true, .segments = 3}}) {
     SCOPED_TRACE(layout.name());
     // Gradients of a weight that two ranks use are summed in another order.
     expect_equal(train_by(test, plan_for(test, layout)), expected, test.tied ? 1e-6 : 0);

@@ -52,6 +52,32 @@ TEST(Schedule, ExpectsOneMessageAheadOfTheWorkThatNeedsIt) {
                              {backward, 0, 1}}));
 }
 
+TEST(Schedule, InHalvesExpectsNothingOfTheOtherHalf) {
+  plan::Plan plan{.kind = plan::PlanKind::pipeline, .stages = 2, .schedule = "1f1b"};
+  plan.batch.accumulation = 2;
+  plan.stage_list = {{.ops = {"a"}, .ranks = {0}, .loads = true}, {.ops = {"b"}, .ranks = {1}}};
+  const Halves last = make_halves(plan, 1, {.loads = {true, false}});
+  EXPECT_EQ(last.forward, (TaskList{{expect, 0, 1, 0},
+                                    {receive, 0, 1, 0},
+                                    {expect, 1, 1, 0},
+                                    {forward, 0, 1},
+                                    {receive, 1, 1, 0},
+                                    {forward, 1, 1}}));
+  EXPECT_EQ(last.backward, (TaskList{{backward, 0, 1},
+                                     {send, 0, 1, 0},
+                                     {begin_reduce, 0, 1},
+                                     {backward, 1, 1},
+                                     {send, 1, 1, 0},
+                                     {reduce, 0, 1},
+                                     {update, 0, 1},
+                                     {loss, 0}}));
+  plan.chunks = 2;
+  EXPECT_EQ(thrown_error([&] {
+              make_halves(plan, 1, {.loads = {true, false}});
+            }).code,
+            ErrorCode::usage);
+}
+
 TEST(Schedule, OfAnEvaluationOnlyGoesForward) {
   plan::Plan plan{.kind = plan::PlanKind::pipeline, .stages = 2, .schedule = "1f1b"};
   plan.stage_list = {{.ops = {"a"}, .ranks = {0}, .loads = true}, {.ops = {"b"}, .ranks = {1}}};

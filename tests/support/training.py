@@ -19,15 +19,18 @@ RANKS = 2
 
 
 def tame(model: torch.nn.Module) -> torch.nn.Module:
-    """Without chance, and with few values at the kink of ReLU, where a last bit decides: trained networks
-    have positive means and weak residual branches too."""
+    """Without chance, and without values next to the kinks of ReLU, ReLU6 or hard swish, where a last bit decides on
+    which side a gradient goes: what normalisations give lies around 1 or -1, a tenth wide. With PyTorch's own
+    initial values, PyTorch in single and in double precision differ by 1e-3 and more after five steps."""
     with torch.no_grad():
         for part in model.modules():
             for name, value in list(vars(part).items()):
                 if isinstance(value, float) and (name == "p" or "drop" in name):
                     setattr(part, name, 0.0)
             if isinstance(part, torch.nn.BatchNorm2d):
-                part.bias.uniform_(1, 3)
+                part.weight.uniform_(0.05, 0.15)
+                part.bias.uniform_(0.8, 1.2)
+                part.bias[torch.rand_like(part.bias) < 0.3] *= -1
     return model
 
 
@@ -38,11 +41,11 @@ class TrainingCase(renkei.Case):
         torch.manual_seed(1)
 
     def train_here(self, settings: Mapping[str, object], *arguments: object, batch: int,
-                   data: object = "random", seed: int = SEED) -> eager.Trained:  # fmt: skip
+                   data: object = "random") -> eager.Trained:  # fmt: skip
         """Five steps on 2 ranks."""
         words = {"data.samples": batch, "train.momentum": MOMENTUM, "train.save": "true", **settings}
         result = self.run_json("train", "--data", data, "--batch", batch, "--epochs", STEPS, "--threads", 1,
-                               "--seed", seed, "-n", RANKS, *arguments, *in_words(words), timeout=600)  # fmt: skip
+                               "--seed", SEED, "-n", RANKS, *arguments, *in_words(words), timeout=600)  # fmt: skip
         losses = [row["loss"] for row in self.metrics(result["run_dir"]) if "loss" in row]
         return eager.Trained(losses, load_file(f"{result['run_dir']}/model.safetensors"))
 

@@ -81,6 +81,7 @@ export interface Run {
   time_of_ranks: RankTime[];
   wall_seconds: number;
   parts: { name: string; seconds: number }[];
+  operations: { name: string; seconds: number; calls: number }[];
   verdict: { cause: string; rank: number; sentence: string; evidence: string[]; advice: string; gain_seconds: number };
   replay: { measured_seconds: number; replayed_seconds: number; error: number };
   what_if: { cause: string; advice: string; step_seconds: number; replay_error: number }[];

@@ -6,7 +6,7 @@ import { follow, is_live } from "./live";
 import { links, stragglers, waits } from "./heat";
 import { plan } from "./plan";
 import { schedule } from "./schedule";
-import { environment, memory, tiles, verdict, what_if, where, whole } from "./summary";
+import { environment, memory, operations, tiles, verdict, what_if, where, whole } from "./summary";
 import { timeline } from "./timeline";
 import { element } from "./words";
 
@@ -26,7 +26,7 @@ function present(list: (HTMLElement | null)[]): HTMLElement[] {
 
 function sections(run: Run): HTMLElement[] {
   return [verdict(run), tiles(run), element("div", { class: "grid" }, ...present([
-    wide(where(report, run)), what_if(run), whole(run), wide(timeline(report, run)), wide(stacked(report, run)),
+    wide(where(report, run)), what_if(run), whole(run), operations(run), wide(timeline(report, run)), wide(stacked(report, run)),
     wide(schedule(run)), ...curves(run), wide(stragglers(run)), waits(run), links(run), wide(plan(run)), memory(run),
     environment(report, run)]))];
 }

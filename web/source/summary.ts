@@ -83,6 +83,19 @@ export function what_if(run: Run): HTMLElement | null {
     table(["without the cause", "a step would take", "gain"], rows, "What if"));
 }
 
+// The longest operations, where they were recorded.
+export function operations(run: Run): HTMLElement | null {
+  if (run.operations.length === 0) return null;
+  const most = 24, all = run.operations.reduce((sum, one) => sum + one.seconds, 0);
+  const rows = run.operations.slice(0, most).map((one) =>
+    [one.name, seconds(one.seconds), percent(one.seconds / all), count(one.calls)]);
+  const rest = run.operations.slice(most).reduce((sum, one) => sum + one.seconds, 0);
+  if (rest > 0) rows.push([`${run.operations.length - most} others`, seconds(rest), percent(rest / all), ""]);
+  rows.push(["all operations", seconds(all), "100 %", ""]);
+  return card("Operations", "What computing consists of: the mean of a rank's step, forward and backward.",
+    table(["operation", "seconds", "share", "calls"], rows, "Operations"));
+}
+
 export function whole(run: Run): HTMLElement | null {
   if (run.parts.length === 0) return null;
   const colours = ["#7c8aa0", "#9aa9bd", "#b5a36a", "#8d7bb0", "#6aa58f", "#b08a7b"];

@@ -4,7 +4,8 @@ import { colour, legend, text_colour } from "./colours";
 import { bytes, card, element, seconds } from "./words";
 
 const row_height = 18, rank_gap = 10, top = 22, label_width = 62;
-const lane_names = ["compute", "communication", "input, output"];
+const lane_names = ["compute", "communication", "input, output", "operations"];
+const lane_labels = ["", "  comm.", "  I/O", "  ops"];
 
 interface Row { slices: Slices; lane: number; y: number; items: number[] }
 
@@ -14,7 +15,7 @@ export function timeline(report: Report, run: Run): HTMLElement | null {
   const rows: Row[] = [];
   let y = top;
   for (const slices of ranks) {
-    for (let lane = 0; lane < 3; lane += 1) {
+    for (const lane of [0, 3, 1, 2]) {
       const items: number[] = [];
       slices.lane.forEach((one, i) => { if (one === lane) items.push(i); });
       if (items.length === 0) continue;
@@ -72,7 +73,7 @@ export function timeline(report: Report, run: Run): HTMLElement | null {
       if (row.slices.rank !== named) context.fillText(`rank ${row.slices.rank}`, 0, row.y + 12);
       else {
         context.fillStyle = text_colour("muted");
-        context.fillText(row.lane === 1 ? "  comm." : "  I/O", 0, row.y + 12);
+        context.fillText(lane_labels[row.lane]!, 0, row.y + 12);
       }
       named = row.slices.rank;
       context.fillStyle = text_colour("line");

@@ -9,21 +9,43 @@
 
 namespace renkei::comm {
 
-enum class DType : uint8_t { f32, f64, f16, bf16, i64, u8 };
+// u8 are bytes, which can be moved but not reduced; uint8 are numbers. A boolean is a byte, 0 or 1.
+enum class DType : uint8_t {
+  f32,
+  f64,
+  f16,
+  bf16,
+  i64,
+  u8,
+  i32,
+  i16,
+  i8,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  boolean
+};
 
 constexpr size_t size_of(DType dtype) {
   switch (dtype) {
-    case DType::f32:
-      return 4;
     case DType::f64:
-      return 8;
-    case DType::f16:
-      return 2;
-    case DType::bf16:
-      return 2;
     case DType::i64:
+    case DType::uint64:
       return 8;
+    case DType::f32:
+    case DType::i32:
+    case DType::uint32:
+      return 4;
+    case DType::f16:
+    case DType::bf16:
+    case DType::i16:
+    case DType::uint16:
+      return 2;
     case DType::u8:
+    case DType::i8:
+    case DType::uint8:
+    case DType::boolean:
       return 1;
   }
   return 0;

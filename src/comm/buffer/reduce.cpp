@@ -308,6 +308,8 @@ void run_for_reduction(const Task& task, Reduction reduction) {
       return run_for_sources<Lanes, Larger>(task);
     case Reduction::min:
       return run_for_sources<Lanes, Smaller>(task);
+    default:
+      return;  // reduce_plain.h
   }
 }
 
@@ -326,8 +328,8 @@ void reduce_kernel(Buffer into, std::span<std::byte* const> copies,
       return run_for_reduction<Narrow<FormatBf16>>(task, reduction);
     case DType::i64:
       return run_for_reduction<Native<int64_t>>(task, reduction);
-    case DType::u8:
-      return;
+    default:
+      return;  // reduce_plain.h
   }
 }
 
@@ -372,6 +374,7 @@ HWY_AFTER_NAMESPACE();
 #include <limits>
 
 #include "base/error.h"
+#include "comm/buffer/reduce_plain.h"
 
 namespace renkei::comm {
 
@@ -385,6 +388,14 @@ std::string_view name_of(Reduction reduction) {
       return "max";
     case Reduction::min:
       return "min";
+    case Reduction::product:
+      return "product";
+    case Reduction::bit_and:
+      return "bitwise and";
+    case Reduction::bit_or:
+      return "bitwise or";
+    case Reduction::bit_xor:
+      return "bitwise exclusive or";
   }
   return "an unknown reduction";
 }
@@ -434,6 +445,8 @@ void reduce_many(Buffer into, std::span<const std::byte* const> sources, Reducti
     return;
   }
   check_reducible(into.dtype);
+  if (is_reduced_plainly(into.dtype, reduction))
+    return reduce_plainly(into, {}, sources, reduction);
   const double factor = 1.0 / static_cast<double>(sources.size());
   if (reduction == Reduction::mean && into.dtype == DType::i64) {
     HWY_DYNAMIC_DISPATCH(reduce_kernel)(into, {}, sources, Reduction::sum, 1);
@@ -453,6 +466,8 @@ void reduce_and_spread(Buffer into, std::span<std::byte* const> copies,
     return;
   }
   check_reducible(into.dtype);
+  if (is_reduced_plainly(into.dtype, reduction))
+    return reduce_plainly(into, copies, sources, reduction);
   const double factor = 1.0 / static_cast<double>(sources.size());
   HWY_DYNAMIC_DISPATCH(reduce_kernel)(into, copies, sources, reduction, factor);
 }

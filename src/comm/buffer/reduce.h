@@ -13,9 +13,14 @@ namespace renkei::comm {
 
 // A maximum or minimum of numbers with a NaN among them is NaN, whatever the order: a broken
 // gradient must not hide. Sums of integers wrap around. The mean is the sum times 1/ranks, applied
-// once at the end.
-enum class Reduction { sum, mean, max, min };
+// once at the end. The bitwise ones are for integers and booleans; of booleans, a sum is "or" and a
+// product "and".
+enum class Reduction { sum, mean, max, min, product, bit_and, bit_or, bit_xor };
 std::string_view name_of(Reduction reduction);
+
+// A usage Error with the reason when elements of this type cannot be reduced so: bytes, bits of
+// floating-point numbers, means of integers (but i64, whose mean is rounded).
+void check_reduction(DType dtype, Reduction reduction);
 
 // into[i] = into[i] (reduction) from[i]; mean counts as sum. 16-bit floats are added in f32.
 void reduce(Buffer into, Buffer from, Reduction reduction);

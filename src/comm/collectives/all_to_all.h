@@ -15,4 +15,10 @@ namespace renkei::comm {
 void all_to_all(Transport& transport, ConstBuffer from, Buffer into, const Call& call = {},
                 Check check = Check::agreement);
 
+// The same with parts of any size, in rank order: sent[q] elements go to rank q and received[q]
+// come from there; sent[q] of rank r is received[r] of rank q.
+void all_to_all_v(Transport& transport, ConstBuffer from, std::span<const size_t> sent, Buffer into,
+                  std::span<const size_t> received, const Call& call = {},
+                  Check check = Check::agreement);
+
 }  // namespace renkei::comm

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 #include <sched.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace renkei::comm {
 namespace {
@@ -32,6 +34,21 @@ struct MpiState : Request::State {
   int peer = 0;
   bool receives = false;
 };
+
+// MPI libraries keep windows in /dev/shm, and what does not fit ends a process with a signal when
+// it is first written to.
+void check_room(size_t bytes) {
+  struct statvfs system {};
+  if (::statvfs("/dev/shm", &system) != 0) return;
+  const size_t free = static_cast<size_t>(system.f_bavail) * system.f_frsize;
+  if (free >= bytes) return;
+  throw Error(ErrorCode::memory,
+              fmt::format("ranks of a host share {} of memory, and /dev/shm has {} left",
+                          format_size(static_cast<int64_t>(bytes)),
+                          format_size(static_cast<int64_t>(free))),
+              "give it more (docker run --shm-size=8g), or let ranks exchange messages: --set "
+              "comm.shared_memory=false");
+}
 
 // An MPI-3 shared window among the ranks of one host.
 class MpiSharedRegion : public SharedRegion {
@@ -72,13 +89,15 @@ class MpiSharedRegion : public SharedRegion {
 
 class MpiTransport : public Transport {
  public:
-  explicit MpiTransport(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {
+  MpiTransport(std::vector<std::string> hosts, BlockingCalls tell)
+      : hosts_(std::move(hosts)), tell_(std::move(tell)) {
     MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
     MPI_Comm_rank(communicator_, &rank_);
     MPI_Comm_size(communicator_, &size_);
   }
   // In the order in which all ranks of each have made them.
   void close() override {
+    const InsideOfMpi inside(tell_, "freeing of shared memory");
     for (const auto& region : regions_) region->close();
     regions_.clear();
     for (auto& [ranks, sharers] : sharers_) MPI_Comm_free(&sharers);
@@ -105,6 +124,8 @@ class MpiTransport : public Transport {
   }
 
   std::shared_ptr<SharedRegion> make_region(const std::vector<int>& ranks, size_t bytes) override {
+    check_room(ranks.size() * padded_to_pages(bytes));
+    const InsideOfMpi inside(tell_, "setting up of shared memory");
     regions_.push_back(
         std::make_shared<MpiSharedRegion>(communicator_of(ranks), padded_to_pages(bytes)));
     return regions_.back();
@@ -117,6 +138,13 @@ class MpiTransport : public Transport {
     MPI_Testall(static_cast<int>(state->pieces.size()), state->pieces.data(), &all,
                 MPI_STATUSES_IGNORE);
     return all != 0;
+  }
+
+  int sender_of_next(int tag) override {
+    int found = 0;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, tag, communicator_, &found, &status);
+    return found ? status.MPI_SOURCE : -1;
   }
 
   void wait(Request& request, const Call& call) override {
@@ -175,6 +203,7 @@ class MpiTransport : public Transport {
   static void finish(Request& request) { request = Request(); }
 
   std::vector<std::string> hosts_;
+  BlockingCalls tell_;
   MPI_Comm communicator_ = MPI_COMM_NULL;
   std::vector<std::shared_ptr<MpiSharedRegion>> regions_;  // closed ones too, which are small
   std::map<std::vector<int>, MPI_Comm> sharers_;           // ranks of this host that share memory
@@ -184,8 +213,8 @@ class MpiTransport : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_mpi_transport(std::vector<std::string> hosts) {
-  return std::make_unique<MpiTransport>(std::move(hosts));
+std::unique_ptr<Transport> make_mpi_transport(std::vector<std::string> hosts, BlockingCalls tell) {
+  return std::make_unique<MpiTransport>(std::move(hosts), std::move(tell));
 }
 
 }  // namespace renkei::comm

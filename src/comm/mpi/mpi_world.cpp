@@ -31,22 +31,32 @@ std::vector<std::string> gather_hosts(MPI_Comm communicator, int size) {
 
 }  // namespace
 
-MpiWorld::MpiWorld() {
-  int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+MpiWorld::MpiWorld(BlockingCalls tell) : tell_(std::move(tell)) {
+  const InsideOfMpi inside(tell_, "start-up of MPI");
+  int provided = 0, initialised = 0;
+  MPI_Initialized(&initialised);
+  initialised_here_ = initialised == 0;
+  if (initialised_here_)
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  else
+    MPI_Query_thread(&provided);
   if (provided < MPI_THREAD_MULTIPLE)
     throw Error(ErrorCode::communication,
                 fmt::format("{} does not let several threads communicate", mpi_library()),
                 "use an MPI library that was built with MPI_THREAD_MULTIPLE");
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  transport_ = make_mpi_transport(gather_hosts(MPI_COMM_WORLD, size));
+  transport_ = make_mpi_transport(gather_hosts(MPI_COMM_WORLD, size), tell_);
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
 void MpiWorld::close() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized) return;
   transport_->close();
-  MPI_Finalize();
+  const InsideOfMpi inside(tell_, "finalisation of MPI");
+  if (initialised_here_) MPI_Finalize();
 }
 
 int MpiWorld::hosts() const {

@@ -3,16 +3,17 @@
 #include <memory>
 #include <string>
 
-#include "comm/transport/transport.h"
+#include "comm/mpi/mpi_transport.h"
 
 namespace renkei::comm {
 
 // The MPI library of this process and all its ranks. One per process; made in main, handed down.
 class MpiWorld {
  public:
-  // Initialises MPI with support for several threads, learns the host of every rank and ends with
-  // a barrier: late nodes are found here, not in the first collective of the training.
-  MpiWorld();
+  // Initialises MPI with support for several threads, unless another library of the process
+  // (mpi4py) has done so, learns the host of every rank and ends with a barrier: late nodes are
+  // found here, not in the first collective of the training.
+  explicit MpiWorld(BlockingCalls tell = {});
   // All ranks together, at an orderly end, which waits for all of them. A process that ends with an
   // error ends without it.
   void close();
@@ -27,7 +28,9 @@ class MpiWorld {
   [[noreturn]] void abort(int exit_code);
 
  private:
+  BlockingCalls tell_;
   std::unique_ptr<Transport> transport_;
+  bool initialised_here_ = false;  // who initialises MPI ends it
 };
 
 // "Open MPI 4.1.4"; may be called before MPI is initialised.

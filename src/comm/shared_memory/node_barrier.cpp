@@ -71,7 +71,8 @@ struct NodeBarrier::Entry {
   // "allreduce of 100 f32"
   std::string text() const {
     if (kind == OperationKind::none) return "nothing";
-    if (kind == OperationKind::barrier || kind == OperationKind::close)
+    if (kind == OperationKind::barrier || kind == OperationKind::close ||
+        (kind == OperationKind::exchange && count == 0))
       return std::string(name_of(kind));
     return fmt::format("{} of {} {}", name_of(kind), count, name_of(dtype));
   }
@@ -141,6 +142,8 @@ std::string_view name_of(OperationKind kind) {
       return "reduce_scatter";
     case OperationKind::all_gather:
       return "all_gather";
+    case OperationKind::exchange:
+      return "exchange";
     case OperationKind::close:
       return "close";
   }
@@ -170,9 +173,11 @@ NodeBarrier::NodeBarrier(Transport& transport, std::shared_ptr<SharedRegion> reg
     cores[word].store(bits, std::memory_order_relaxed);
   }
   crowded_ = CPU_COUNT(&allowed) < local_size();
+  process_ = ::getpid();
 }
 
 NodeBarrier::~NodeBarrier() {
+  if (::getpid() != process_) return;
   reinterpret_cast<Meeting*>(memory_[static_cast<size_t>(me_)])->left.store(1);
   meeting_->wakeups.fetch_add(1);
   futex_wake_all(meeting_->wakeups);
@@ -283,17 +288,21 @@ void NodeBarrier::check_missing(const Call& call, double waited_seconds) const {
   const bool left =
       reinterpret_cast<const Meeting*>(memory_[static_cast<size_t>(local)])->left.load() != 0 &&
       line(local).arrived.load() < sequence_;
-  if (!left && waited_seconds < call.timeout_seconds) return;
-
   const int rank = ranks_[static_cast<size_t>(local)];
+  // An end is looked for when a wait has taken as long as a sleep: it is a look into a file.
+  const bool ended = !left && waited_seconds > kSliceNanoseconds * 1e-9 &&
+                     transport_.has_ended(rank) && line(local).arrived.load() < sequence_;
+  if (!left && !ended && waited_seconds < call.timeout_seconds) return;
+
   const Entry mine = last_entry(me_), last = last_entry(local);
   const auto in_step = [](const Entry& entry) {
     return entry.step >= 0 ? fmt::format(", step {}", entry.step) : std::string();
   };
-  std::string message = left ? fmt::format("{} gave up waiting for {}, which has left",
-                                           name_rank(me_), name_rank(local))
-                             : fmt::format("{} waited {} for {}", name_rank(me_),
-                                           format_duration(waited_seconds), name_rank(local));
+  std::string message = left || ended
+                            ? fmt::format("{} gave up waiting for {}, which has {}", name_rank(me_),
+                                          name_rank(local), left ? "left" : "ended")
+                            : fmt::format("{} waited {} for {}", name_rank(me_),
+                                          format_duration(waited_seconds), name_rank(local));
   message += fmt::format(" in {} ({}), operation {}{}", mine.text(), call.operation, mine.number,
                          in_step(mine));
   if (last.kind == OperationKind::none)

@@ -32,6 +32,7 @@ enum class OperationKind : uint8_t {
   allreduce,
   reduce_scatter,
   all_gather,
+  exchange,
   close
 };
 
@@ -103,6 +104,7 @@ class NodeBarrier {
   int polls_ = 16;                  // before a wait lets others run
   bool crowded_ = false;            // more ranks than cores
   bool cores_known_ = false;
+  int process_ = 0;  // a child that was forked has a copy of this object, but is no rank
 };
 
 }  // namespace renkei::comm

@@ -1,13 +1,12 @@
 #include "comm/shared_memory/shared_allreduce.h"
 
-#include <hwy/cache_control.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "base/error.h"
+#include "comm/shared_memory/lines.h"
 
 namespace renkei::comm {
 
@@ -19,45 +18,13 @@ namespace {
 // speed at 256 MiB. So each rank's buffer begins a few lines further into its part.
 constexpr size_t kSkewBytes = 17 * 64;
 
-constexpr size_t kLineBytes = 64;
 constexpr size_t kPageBytes = 4096;
-// Buffers that do not fit the caches are passed in blocks, in turns from the front and from the
-// back: what was passed last is still there the next time.
-constexpr size_t kBlockBytes = 256 << 10;
 // A shared buffer needs no copying, so that its two barriers soon cost less than every rank
 // reducing everything.
 constexpr size_t kSmallSharedBytes = 512;
 
 size_t rounded_up(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
-}
-
-// The chunk of rank r in elements, with borders between cache lines, so that no two ranks write to
-// the same line. Buffers of all ranks lie equally in their lines.
-Range line_chunk(const Buffer& buffer, int ranks, int r) {
-  const size_t line = kLineBytes / size_of(buffer.dtype);
-  const size_t head = reinterpret_cast<uintptr_t>(buffer.data) % kLineBytes / size_of(buffer.dtype);
-  const Range lines = chunk_range((head + buffer.count + line - 1) / line, ranks, r);
-  const auto element = [&](size_t index) {
-    return std::min(buffer.count, std::max(index * line, head) - head);
-  };
-  return {element(lines.begin), element(lines.end)};
-}
-
-// In short steps: the C library copies long pieces with one instruction for all of it, or past the
-// caches, which takes 3 to 5 times as long where another core has the memory in its cache.
-void copy_bytes(std::byte* into, const std::byte* from, size_t bytes) {
-  constexpr size_t kStep = 256, kAhead = 1024;
-  size_t at = 0;
-  for (; at + kStep <= bytes; at += kStep) {
-    const size_t ahead = std::min(at + kAhead, bytes);  // what lies behind may be another rank's
-    for (size_t line = ahead; line < std::min(ahead + kStep, bytes); line += kLineBytes) {
-      hwy::Prefetch(from + line);
-      hwy::Prefetch(into + line);
-    }
-    std::memcpy(into + at, from + at, kStep);
-  }
-  if (at < bytes) std::memcpy(into + at, from + at, bytes - at);
 }
 
 }  // namespace
@@ -78,7 +45,10 @@ SharedMemory::SharedMemory(Transport& transport, const SharedMemoryOptions& opti
     window_.push_back(window_region_->part(static_cast<int>(local)).data() + kPageBytes);
   barrier_ = std::make_unique<NodeBarrier>(transport, window_region_);
   sources_.resize(ranks);
-  taken_before_.resize(ranks);
+  std::vector<std::atomic<uint64_t>*> taken;
+  for (size_t local = 0; local < ranks; ++local)
+    taken.push_back(&taken_blocks(static_cast<int>(local)));
+  blocks_ = BlockSharing(std::move(taken), local_rank());
 }
 
 void SharedMemory::close(const Call& call) {
@@ -179,20 +149,21 @@ void SharedMemory::allreduce(Buffer buffer, Reduction reduction, const Call& cal
                             .place = location.place};
   const size_t small =
       std::min(options_.small_bytes, location.allocation ? kSmallSharedBytes : SIZE_MAX);
-  if (buffer.bytes() <= small) return allreduce_small(buffer, operation, call);
+  if (buffer.bytes() <= small) return reduce_small(buffer, buffer, operation, call);
   if (location.allocation) return allreduce_shared(buffer, location, operation, call);
-  allreduce_private(buffer, operation, call);
+  reduce_private(buffer, buffer, operation, call);
 }
 
-void SharedMemory::allreduce_small(Buffer buffer, const Operation& operation, const Call& call) {
+void SharedMemory::reduce_small(ConstBuffer from, Buffer into, const Operation& operation,
+                                const Call& call) {
   const auto turn = static_cast<size_t>(barrier_->operations());
-  copy_bytes(small_slot(local_rank(), turn), buffer.data, buffer.bytes());
+  copy_bytes(small_slot(local_rank(), turn), from.data, from.bytes());
   barrier_->enter(operation, call);
-  if (buffer.count == 0) return;
+  if (from.count == 0 || !into.data) return;
   for (int local = 0; local < local_size(); ++local)
     sources_[static_cast<size_t>(local)] = small_slot(local, turn);
-  sources_[static_cast<size_t>(local_rank())] = buffer.data;
-  reduce_many(buffer, sources_, operation.reduction);
+  sources_[static_cast<size_t>(local_rank())] = from.data;
+  reduce_many(into, sources_, operation.reduction);
 }
 
 void SharedMemory::allreduce_shared(Buffer buffer, const Location& location,
@@ -204,32 +175,16 @@ void SharedMemory::allreduce_shared(Buffer buffer, const Location& location,
 
 void SharedMemory::reduce_chunks(Buffer buffer, const Allocation& allocation, Reduction reduction,
                                  bool everywhere) {
-  const int ranks = local_size();
-  for (int turn = 0; turn < ranks; ++turn) {
-    const int owner = (local_rank() + turn) % ranks;
-    const Range chunk =
-        everywhere ? line_chunk(buffer, ranks, owner) : chunk_range(buffer.count, ranks, owner);
-    const size_t block = kBlockBytes / size_of(buffer.dtype);
-    const size_t blocks = (chunk.size() + block - 1) / block;
-    const auto reduce = [&](size_t k) {
-      const size_t begin = chunk.begin + (backwards_ ? blocks - 1 - k : k) * block;
-      reduce_block(buffer.part(begin, std::min(block, chunk.end - begin)), allocation, owner,
-                   reduction, everywhere);
-    };
-    if (buffer.bytes() < options_.help_bytes) {
-      for (size_t k = 0; k < blocks; ++k) reduce(k);
-      break;
-    }
-    std::atomic<uint64_t>& taken = taken_blocks(owner);
-    uint64_t& before = taken_before_[static_cast<size_t>(owner)];
-    while (true) {
-      const uint64_t k = taken.fetch_add(1, std::memory_order_relaxed) - before;
-      if (k >= blocks) break;
-      reduce(k);
-    }
-    before += blocks + static_cast<uint64_t>(ranks);  // every rank has asked for one too many
-  }
-  backwards_ = !backwards_;
+  blocks_.run(
+      size_of(buffer.dtype), helps(buffer.bytes()),
+      [&](int owner) {
+        return everywhere ? line_chunk(buffer, local_size(), owner)
+                          : chunk_range(buffer.count, local_size(), owner);
+      },
+      [&](int owner, Range block) {
+        reduce_block(buffer.part(block.begin, block.size()), allocation, owner, reduction,
+                     everywhere);
+      });
 }
 
 void SharedMemory::reduce_block(Buffer mine, const Allocation& allocation, int owner,
@@ -245,26 +200,28 @@ void SharedMemory::reduce_block(Buffer mine, const Allocation& allocation, int o
   reduce_and_spread(place, others_, sources_, reduction);
 }
 
-void SharedMemory::allreduce_private(Buffer buffer, const Operation& operation, const Call& call) {
-  const size_t piece_count = options_.piece_bytes / size_of(buffer.dtype);
-  const size_t pieces = (buffer.count + piece_count - 1) / piece_count;
-  const auto piece = [&](size_t k) {
-    const size_t first = k * piece_count;
-    return buffer.part(first, std::min(piece_count, buffer.count - first));
+void SharedMemory::reduce_private(ConstBuffer from, Buffer into, const Operation& operation,
+                                  const Call& call) {
+  const size_t piece_count = options_.piece_bytes / size_of(from.dtype);
+  const size_t pieces = (from.count + piece_count - 1) / piece_count;
+  const auto range = [&](size_t k) {
+    return Range{k * piece_count, std::min(from.count, (k + 1) * piece_count)};
   };
   for (size_t k = 0; k <= pieces; ++k, ++turn_) {
-    if (k < pieces) copy_in(piece(k), turn_);
+    if (k < pieces) copy_in(from.part(range(k).begin, range(k).size()), turn_);
     if (k == 0)
       barrier_->enter(operation, call);
     else
       barrier_->arrive_and_wait(call);
-    if (k > 0) copy_out(piece(k - 1), turn_ - 1);
-    if (k < pieces) reduce_piece(piece(k), turn_, operation.reduction);
+    if (k > 0 && into.data) copy_out(into.part(range(k - 1).begin, range(k - 1).size()), turn_ - 1);
+    if (k < pieces)
+      reduce_piece(from.part(range(k).begin, range(k).size()),
+                   into.part(range(k).begin, range(k).size()), turn_, operation.reduction);
   }
 }
 
 // Chunks of pieces are cut as if the piece began at a cache line, as its slots do.
-void SharedMemory::copy_in(Buffer piece, size_t turn) {
+void SharedMemory::copy_in(ConstBuffer piece, size_t turn) {
   std::byte* const slot = piece_slot(local_rank(), turn);
   const Range mine = line_chunk({nullptr, piece.count, piece.dtype}, local_size(), local_rank());
   const size_t element = size_of(piece.dtype);
@@ -282,16 +239,18 @@ void SharedMemory::copy_out(Buffer piece, size_t turn) {
   }
 }
 
-void SharedMemory::reduce_piece(Buffer piece, size_t turn, Reduction reduction) {
+void SharedMemory::reduce_piece(ConstBuffer piece, Buffer into, size_t turn, Reduction reduction) {
   const Range mine = line_chunk({nullptr, piece.count, piece.dtype}, local_size(), local_rank());
   if (mine.size() == 0) return;
-  const Buffer part = piece.part(mine.begin, mine.size());
   for (int local = 0; local < local_size(); ++local)
     sources_[static_cast<size_t>(local)] =
         piece_slot(local, turn) + mine.begin * size_of(piece.dtype);
-  sources_[static_cast<size_t>(local_rank())] = part.data;
+  sources_[static_cast<size_t>(local_rank())] = piece.part(mine.begin, mine.size()).data;
+  const Buffer slot(result_slot(local_rank(), turn), mine.size(), piece.dtype);
+  if (!into.data) return reduce_many(slot, sources_, reduction);
+  const Buffer part = into.part(mine.begin, mine.size());
   reduce_many(part, sources_, reduction);
-  copy_bytes(result_slot(local_rank(), turn), part.data, part.bytes());
+  copy_bytes(slot.data, part.data, part.bytes());
 }
 
 void SharedMemory::reduce_scatter(Buffer buffer, Reduction reduction, const Call& call) {

@@ -22,6 +22,8 @@
 #include "comm/buffer/chunk_range.h"
 #include "comm/buffer/dtype.h"
 #include "comm/buffer/reduce.h"
+#include "comm/collectives/all_gather.h"
+#include "comm/shared_memory/block_sharing.h"
 #include "comm/shared_memory/node_barrier.h"
 #include "comm/transport/transport.h"
 
@@ -73,6 +75,20 @@ class SharedMemory {
   void meet(Buffer buffer, const Call& call = {});
   void barrier(const Call& call = {}) { barrier_->enter({}, call); }
 
+  // For collectives that are made of these (host_collectives.h): buffers up to small_bytes(), and
+  // of any size, wherever they are. `from` and `into` may be the same; without data in `into` the
+  // result is not wanted here.
+  size_t small_bytes() const { return options_.small_bytes; }
+  void reduce_small(ConstBuffer from, Buffer into, const Operation& operation, const Call& call);
+  void reduce_private(ConstBuffer from, Buffer into, const Operation& operation, const Call& call);
+  NodeBarrier& node() { return *barrier_; }
+  // Memory of piece_bytes() for each rank, of which two turns are in use at a time.
+  size_t piece_bytes() const { return options_.piece_bytes; }
+  std::byte* piece_slot(int local, size_t turn) const;
+  size_t& turn() { return turn_; }
+  BlockSharing& blocks() { return blocks_; }
+  bool helps(size_t bytes) const { return bytes >= options_.help_bytes; }
+
  private:
   struct Allocation {
     std::shared_ptr<SharedRegion> region;
@@ -87,10 +103,8 @@ class SharedMemory {
 
   Location find(const Buffer& buffer) const;
   Location must_find(const Buffer& buffer, OperationKind kind) const;
-  void allreduce_small(Buffer buffer, const Operation& operation, const Call& call);
   void allreduce_shared(Buffer buffer, const Location& location, const Operation& operation,
                         const Call& call);
-  void allreduce_private(Buffer buffer, const Operation& operation, const Call& call);
   // Of all ranks' buffers into each rank's, its own chunk or, `everywhere`, all of them.
   void reduce_chunks(Buffer buffer, const Allocation& allocation, Reduction reduction,
                      bool everywhere);
@@ -98,13 +112,12 @@ class SharedMemory {
   void reduce_block(Buffer mine, const Allocation& allocation, int owner, Reduction reduction,
                     bool everywhere);
   std::atomic<uint64_t>& taken_blocks(int local) const;  // of a rank's chunks, over all operations
-  void reduce_piece(Buffer piece, size_t turn, Reduction reduction);
-  void copy_in(Buffer piece, size_t turn);
+  void reduce_piece(ConstBuffer piece, Buffer into, size_t turn, Reduction reduction);
+  void copy_in(ConstBuffer piece, size_t turn);
   void copy_out(Buffer piece, size_t turn);
 
   // Slots of the window.
   std::byte* small_slot(int local, size_t turn) const;
-  std::byte* piece_slot(int local, size_t turn) const;
   std::byte* result_slot(int local, size_t turn) const;
 
   Transport& transport_;
@@ -116,10 +129,9 @@ class SharedMemory {
   std::vector<std::shared_ptr<SharedRegion>> common_;  // from allocate_once()
   std::vector<const std::byte*> sources_;              // scratch of one rank's reductions
   std::vector<std::byte*> others_;                     // the same
-  std::vector<uint64_t> taken_before_;  // of each rank's chunks, before this operation
-  size_t result_bytes_ = 0;             // of a result slot
-  bool backwards_ = false;              // the next pass over a shared buffer
-  size_t turn_ = 0;  // pieces and ends of private buffers so far, over all operations
+  BlockSharing blocks_;
+  size_t result_bytes_ = 0;  // of a result slot
+  size_t turn_ = 0;          // pieces and ends of private buffers so far, over all operations
 };
 
 }  // namespace renkei::comm

@@ -40,6 +40,11 @@ Request SubTransport::receive(int from, std::span<std::byte> bytes, int tag) {
   return parent_.receive(parent_rank(from), bytes, tag_here(tag));
 }
 
+int SubTransport::sender_of_next(int tag) {
+  const auto found = std::ranges::find(ranks_, parent_.sender_of_next(tag_here(tag)));
+  return found == ranks_.end() ? -1 : static_cast<int>(found - ranks_.begin());
+}
+
 std::shared_ptr<SharedRegion> SubTransport::make_region(const std::vector<int>& ranks,
                                                         size_t bytes) {
   std::vector<int> in_parent;

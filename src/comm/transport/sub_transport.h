@@ -28,6 +28,8 @@ class SubTransport : public Transport {
   Request receive(int from, std::span<std::byte> bytes, int tag) override;
   void wait(Request& request, const Call& call) override { parent_.wait(request, call); }
   bool done(Request& request) override { return parent_.done(request); }
+  int sender_of_next(int tag) override;
+  bool has_ended(int rank) const override { return parent_.has_ended(parent_rank(rank)); }
   std::shared_ptr<SharedRegion> make_region(const std::vector<int>& ranks, size_t bytes) override;
   ChannelRegistry& registry() override { return parent_.registry(); }
   int channel() const override { return parent_.channel() + channel_; }

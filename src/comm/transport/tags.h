@@ -33,7 +33,8 @@ constexpr int kVerdictTag = 1;
 
 constexpr TagRange kUserTags{0, kChannels* kTagsPerChannel};
 constexpr TagRange kMessageCacheTags{8192, 4};
-constexpr TagRange kStateTags{8196, 1};         // parameters and buffers to rank 0
+constexpr TagRange kStateTags{8196, 1};  // parameters and buffers to rank 0
+constexpr TagRange kCallTags{8197, 3};  // inputs, outputs and gradients of a network that is called
 constexpr TagRange kStageLinkTags{8200, 8184};  // four for each border between stages
 constexpr TagRange kCollectiveTags{16384, kChannels* kTagsPerChannel};
 
@@ -67,15 +68,17 @@ constexpr int kLastOfCollectives = kBetweenHosts + kTorusColumn;
 
 constexpr int kStaging = 1 * kStride;
 // The i-th group of ranks that train together: replicas of a stage, ranks with tied parameters.
-constexpr int kMostGroups = kChannels / kStride - 2;
+constexpr int kMostGroups = kChannels / kStride - 3;
 constexpr int group(int i) {
   return (2 + i) * kStride;
 }
+// Collectives that a thread of the Python module does beside everything else.
+constexpr int kQueue = group(kMostGroups);
 }  // namespace channels
 
 namespace checks {
-constexpr std::array kRanges{kUserTags, kMessageCacheTags, kStateTags, kStageLinkTags,
-                             kCollectiveTags};
+constexpr std::array kRanges{kUserTags, kMessageCacheTags, kStateTags,
+                             kCallTags, kStageLinkTags,    kCollectiveTags};
 constexpr bool apart() {
   for (size_t i = 0; i < kRanges.size(); ++i) {
     if (kRanges[i].first < kAllTags.first || kRanges[i].end() > kAllTags.end()) return false;
@@ -88,8 +91,7 @@ static_assert(apart(), "two ranges of tags overlap, or one leaves what MPI promi
 static_assert(static_cast<int>(Tag::end) <= kCollectiveTags.first + kTagsPerChannel);
 static_assert(kVerdictTag < kTagsPerChannel);
 static_assert(channels::kLastOfCollectives < channels::kStride);
-static_assert(channels::group(channels::kMostGroups - 1) + channels::kLastOfCollectives <
-              kChannels);
+static_assert(channels::kQueue + channels::kLastOfCollectives < kChannels);
 }  // namespace checks
 
 }  // namespace renkei::comm

@@ -66,6 +66,10 @@ class Transport {
   virtual void wait(Request& request, const Call& call) = 0;
   // Whether wait() would return at once.
   virtual bool done(Request& request) = 0;
+  // A rank whose message with this tag has come and has not been asked for; -1: none, or unknown.
+  virtual int sender_of_next([[maybe_unused]] int tag) { return -1; }
+  // Whether a rank's process is known to have ended: who waits for it need not wait longer.
+  virtual bool has_ended([[maybe_unused]] int rank) const { return false; }
 
   // Memory shared by some ranks of this host, `bytes` for each; null where the transport has none.
   // All of them must call it together, with the ranks in the same order. Part i belongs to

@@ -84,6 +84,13 @@ ElementType element_type(hid_t type, const std::string& path, const std::string&
 Hdf5Array open_array(hid_t file, const std::string& path, const std::string& name) {
   Hdf5Array array{.dataset = DatasetHandle(H5Dopen2(file, name.c_str(), H5P_DEFAULT))};
   if (!array.dataset) throw wrong(path, fmt::format("could not open the dataset '{}'", name));
+  // What can't be found elsewhere, the library replaces by zeros.
+  const PropertyHandle created(H5Dget_create_plist(array.dataset.id()));
+  if (!created || H5Pget_layout(created.id()) == H5D_VIRTUAL ||
+      H5Pget_external_count(created.id()) > 0)
+    throw Error(ErrorCode::data,
+                fmt::format("{}: the numbers of the dataset '{}' are in other files", path, name),
+                "store them in this one: h5repack does it");
   const TypeHandle type(H5Dget_type(array.dataset.id()));
   const SpaceHandle space(H5Dget_space(array.dataset.id()));
   const int axes = H5Sget_simple_extent_ndims(space.id());
@@ -128,7 +135,7 @@ void find_storage(hid_t file, int64_t file_bytes, Hdf5Array& array) {
   hsize_t user_block = 0;
   if (!created || !of_file || H5Pget_userblock(of_file.id(), &user_block) < 0 || user_block != 0)
     return;
-  if (H5Pget_nfilters(created.id()) != 0 || H5Pget_external_count(created.id()) > 0) return;
+  if (H5Pget_nfilters(created.id()) != 0) return;
   const H5D_layout_t layout = H5Pget_layout(created.id());
   if (layout == H5D_CONTIGUOUS) {
     const haddr_t address = H5Dget_offset(array.dataset.id());

@@ -9,6 +9,7 @@ TORCH_LIBRARY(renkei, library) {
   register_linear(library);
   register_pooling(library);
   register_rows(library);
+  register_tensor_parallel(library);
 }
 
 void load() {}

@@ -11,6 +11,7 @@ void register_layout(torch::Library& library);
 void register_linear(torch::Library& library);
 void register_pooling(torch::Library& library);
 void register_rows(torch::Library& library);
+void register_tensor_parallel(torch::Library& library);
 
 // Makes sure that they are there: whoever calls this is linked with them.
 void load();
