@@ -62,8 +62,9 @@ Settings data_settings(const std::map<std::string, std::string>& given) {
 }  // namespace
 
 Batches::Batches(World& world, const Options& options)
-    : data_([&] { return open_data(options, data_settings(options.settings), world.threads()); }()),
-      sampler_({.count = data_->count(),
+    : open_(std::make_shared<Open>(
+          open_data(options, data_settings(options.settings), world.threads()))),
+      sampler_({.count = open_->data->count(),
                 .global_batch = options.per_rank * world.size(),
                 .ranks = world.size(),
                 .seed = options.seed,
@@ -72,32 +73,45 @@ Batches::Batches(World& world, const Options& options)
   loading.seed = options.seed;
   loading.timeout_seconds = world.timeout_seconds();
   loading.epochs = 0;
-  loader_ = std::make_unique<data::Loader>(*data_, sampler_, loading);
+  open_->loader = std::make_unique<data::Loader>(*open_->data, sampler_, loading);
 }
 
 Batches::Named Batches::load(int64_t epoch, int64_t step) {
-  const std::shared_ptr<const data::LoadedBatch> batch = loader_->load(epoch, step);
+  // A loop still has the batch before when it asks for the next one; one buffer must stay free.
+  const bool copied = open_->lent >= std::min<int64_t>(2, open_->loader->buffers() - 1);
+  const std::shared_ptr<const data::LoadedBatch> batch = open_->loader->load(epoch, step);
+  struct Loan {
+    std::shared_ptr<Open> of;
+    std::shared_ptr<const data::LoadedBatch> batch;
+    ~Loan() {
+      batch.reset();
+      --of->lent;
+    }
+  };
+  ++open_->lent;
+  const std::shared_ptr<Loan> loan(new Loan{open_, batch});
   Named named;
   for (const data::LoadedField& field : batch->fields) {
     std::vector<int64_t> sizes = field.field->shape;
     sizes.insert(sizes.begin(), batch->samples);
     // Nobody writes to it but who asked for it.
     void* memory = const_cast<std::byte*>(field.bytes.data());  // NOLINT
-    named.emplace_back(field.field->name,
-                       torch::from_blob(
-                           memory, sizes, [batch](void*) {}, run::torch_dtype(field.field->dtype)));
+    const torch::Tensor tensor = torch::from_blob(
+        memory, sizes, [loan](void*) {}, run::torch_dtype(field.field->dtype));
+    named.emplace_back(field.field->name, copied ? tensor.clone() : tensor);
   }
   return named;
 }
 
 int64_t Batches::classes() const {
   int64_t most = 0;
-  for (const data::Field& field : data_->fields()) most = std::max<int64_t>(most, field.classes);
+  for (const data::Field& field : open_->data->fields())
+    most = std::max<int64_t>(most, field.classes);
   return most;
 }
 
 void Batches::close() {
-  loader_->close();
+  open_->loader->close();
 }
 
 }  // namespace renkei::python

@@ -1,6 +1,8 @@
-// The samples of a data set, in the loader's order, as tensors that lie where they were loaded to.
+// The samples of a data set, in the loader's order, as tensors that lie where they were loaded to;
+// who keeps many of them gets copies, so that there is memory to load to.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,15 +32,20 @@ class Batches {
   using Named = std::vector<std::pair<std::string, torch::Tensor>>;
   // Of this rank. The memory is used again when the tensors are gone.
   Named load(int64_t epoch, int64_t step);
-  int64_t count() const { return data_->count(); }  // samples of all ranks in an epoch
+  int64_t count() const { return open_->data->count(); }  // samples of all ranks in an epoch
   int64_t steps() const { return sampler_.steps_per_epoch(); }
   int64_t classes() const;  // of labels; 0: there are none
   void close();
 
  private:
-  std::unique_ptr<data::StoredData> data_;
+  // As long as there are tensors in its memory.
+  struct Open {
+    std::unique_ptr<data::StoredData> data;
+    std::unique_ptr<data::Loader> loader = nullptr;
+    std::atomic<int64_t> lent = 0;  // batches
+  };
+  std::shared_ptr<Open> open_;
   data::Sampler sampler_;
-  std::unique_ptr<data::Loader> loader_;
 };
 
 }  // namespace renkei::python

@@ -39,7 +39,7 @@ std::string write_shard(const std::string& file, const std::vector<NamedTensor>&
 void write_manifest(const std::string& directory, const std::vector<std::string>& shards,
                     int64_t step, const std::map<std::string, std::string>& notes, int keep) {
   checkpoint::Manifest manifest{
-      .progress = {.step = step, .batch = 1}, .settings = {}, .plan = "{}", .notes = notes};
+      .progress = {.step = step}, .settings = {}, .plan = "{}", .notes = notes};
   for (const std::string& text : shards)
     checkpoint::add_shard(manifest, checkpoint::shard_from_text(text));
   checkpoint::sort_pieces(manifest);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "bindings.h"
+#include "run/memory.h"
 #include "run_record.h"
 #include "staged_model.h"
 
@@ -25,11 +26,20 @@ CalledNetwork::Buffers buffers_of(const std::string& name) {
   return name == "own" ? CalledNetwork::Buffers::own : CalledNetwork::Buffers::rank0;
 }
 
+// As a context: `with _engine.HostMemory():`
+struct HostScope {
+  std::optional<run::HostMemory> memory;
+};
+
 }  // namespace
 
 void bind_staged_model(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   py::class_<CalledNetwork::Call, std::shared_ptr<CalledNetwork::Call>>(module, "Call");
+  py::class_<HostScope>(module, "HostMemory")
+      .def(py::init())
+      .def("__enter__", [](HostScope& scope) { scope.memory.emplace(); })
+      .def("__exit__", [](HostScope& scope, const py::args&) { scope.memory.reset(); });
   py::enum_<CalledNetwork::Purpose>(module, "Purpose")
       .value("state_dict", CalledNetwork::Purpose::state_dict)
       .value("load_state_dict", CalledNetwork::Purpose::load_state_dict)
@@ -38,18 +48,20 @@ void bind_staged_model(py::module_& module) {
       .value("norm", CalledNetwork::Purpose::norm)
       .value("close", CalledNetwork::Purpose::close);
   py::class_<StagedModel>(module, "StagedModel")
-      .def(py::init([](World& world, Text text, int64_t samples,
+      .def(py::init([](World& world, Text text, int64_t samples, NamedTensors batch,
                        std::optional<int64_t> micro_batches, const std::string& buffers,
                        std::map<std::string, std::string> settings) {
              return std::make_unique<StagedModel>(
                  world, captured(std::move(text)),
                  StagedModel::Options{.samples = samples,
+                                      .batch = std::move(batch),
                                       .micro_batches = micro_batches,
                                       .buffers = buffers_of(buffers),
                                       .settings = std::move(settings)});
            }),
-           py::arg("world"), py::arg("captured"), py::arg("samples"), py::arg("micro_batches"),
-           py::arg("buffers"), py::arg("settings"), py::keep_alive<1, 2>(), Unlocked())
+           py::arg("world"), py::arg("captured"), py::arg("samples"), py::arg("batch"),
+           py::arg("micro_batches"), py::arg("buffers"), py::arg("settings"),
+           py::keep_alive<1, 2>(), Unlocked())
       .def(
           "add", [](StagedModel& model, Text text) { return model.add(captured(std::move(text))); },
           py::arg("captured"), Unlocked())
@@ -79,6 +91,7 @@ void bind_staged_model(py::module_& module) {
           py::arg("record"), py::keep_alive<1, 2>())
       .def(
           "close", [](StagedModel& model) { model.network().close(); }, Unlocked())
+      .def("limit_device", [](StagedModel& model) { model.network().limit_device(); })
       .def("holders", &StagedModel::holders, py::arg("name"))
       .def_property(
           "step", [](StagedModel& model) { return model.network().steps(); },

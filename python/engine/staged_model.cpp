@@ -32,9 +32,33 @@ bool mixes_samples(const program::Program& program) {
     return graph::batch_dimension(program, program.value(output.value)) < 0;
   };
   const auto mixes = [](const program::Op& op) {
-    return op.target.find("batch_norm") != std::string::npos;
+    // What an opaque part does, nobody knows.
+    return op.target.find("batch_norm") != std::string::npos || op.target.starts_with("renkei.");
   };
   return std::ranges::any_of(program.outputs, of_batch) || std::ranges::any_of(program.ops, mixes);
+}
+
+// What a rank has beside its stages: the outputs of its own batch, and their gradients.
+int64_t bytes_of_outputs(const program::Program& program, int64_t samples) {
+  int64_t bytes = 0;
+  for (const program::Port& output : program.outputs)
+    bytes += program::bytes_of(program.value(output.value), program::with_batch(program, samples));
+  return 2 * bytes;
+}
+
+// As many ranks for each stage, if its number allows it: every rank's batch can then stay in one
+// piece. The search divides ranks by work alone.
+void deal_evenly(plan::Plan& plan, int ranks) {
+  if (plan.stage_list.empty() || plan.tensor != 1 || ranks % plan.stages != 0) return;
+  const auto each = static_cast<size_t>(ranks / plan.stages);
+  int next = 0;
+  for (plan::Stage& stage : plan.stage_list) {
+    stage.ranks.resize(each);
+    std::iota(stage.ranks.begin(), stage.ranks.end(), next);
+    next += static_cast<int>(each);
+  }
+  plan.replicas = static_cast<int>(each);
+  plan.kind = plan::kind_of(plan.stages, plan.replicas, plan.tensor);
 }
 
 // Every micro-batch of a lane is part of one rank's batch: so many for each rank, at least as many
@@ -96,17 +120,37 @@ StagedModel::StagedModel(World& world, const CapturedModel& captured, const Opti
   const program::Program program = outputs_only(captured);
   draws_ = draws_numbers(program);
   model_.training = bound(program, captured.state, settings);
-  plan_ = job::choose_plan(
-              settings, {.model = model_,
-                         .program = model_.training.program,
-                         .communicator = world.communicator(),
-                         .compute = run::compute_options(settings),
-                         .threads = world.threads(),
-                         .quiet = true,
-                         .own_values = true,
-                         .schedules = {plan::ScheduleKind::accumulate, plan::ScheduleKind::gpipe}})
-              .plan;
-  plan_.batch = divided(plan_, options, ranks, mixes_samples(program));
+  Settings planning = settings;
+  if (const auto limit = settings.size_unless_auto("train.device_memory"))
+    planning.set(
+        "train.device_memory",
+        std::to_string(std::max<int64_t>(1, *limit - bytes_of_outputs(program, options.samples))),
+        "the device's memory without a rank's outputs");
+  const auto choose = [&] {
+    plan_ = job::choose_plan(
+                planning, {.model = model_,
+                           .program = model_.training.program,
+                           .communicator = world.communicator(),
+                           .compute = run::compute_options(settings),
+                           .threads = world.threads(),
+                           .quiet = true,
+                           .own_values = true,
+                           .schedules = {plan::ScheduleKind::accumulate, plan::ScheduleKind::gpipe},
+                           .samples = options.batch})
+                .plan;
+  };
+  choose();
+  const bool in_one_piece = mixes_samples(program);
+  if (in_one_piece && wanted == "auto") {
+    if (ranks % plan_.stages != 0 && !settings.integer_unless_auto("plan.stages")) {
+      int stages = plan_.stages;
+      while (ranks % stages != 0) ++stages;
+      planning.set("plan.stages", std::to_string(stages), "samples that belong together");
+      choose();
+    }
+    deal_evenly(plan_, ranks);
+  }
+  plan_.batch = divided(plan_, options, ranks, in_one_piece);
   run::TrainOptions training = run::train_options(settings);
   training.timeout_seconds = world.timeout_seconds();
   training.update.optimizer = {};

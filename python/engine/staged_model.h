@@ -18,6 +18,7 @@ class StagedModel {
  public:
   struct Options {
     int64_t samples = 1;                        // of a rank, for the plan
+    NamedTensors batch = {};                    // to measure operators with
     std::optional<int64_t> micro_batches = {};  // of a rank's batch
     run::CalledNetwork::Buffers buffers = run::CalledNetwork::Buffers::rank0;
     std::map<std::string, std::string> settings = {};  // those of `renkei train`, as text

@@ -1,11 +1,14 @@
 """Do all ranks have the same model?"""
 
+import hashlib
+import re
+
 import torch
 
 from renkei import world
 from renkei.errors import RenkeiError
 
-__all__ = ["check_same_model"]
+__all__ = ["check_same_model", "check_same_program"]
 
 
 def check_same_model(model: torch.nn.Module) -> None:
@@ -24,6 +27,18 @@ def check_same_model(model: torch.nn.Module) -> None:
             f"rank {rank} has another model than rank 0: {_shown(other, at)} in the place of {_shown(every[0], at)}",
             "build the same model on all ranks, with the same requires_grad",
             rank=rank,
+        )
+
+
+def check_same_program(text: str) -> None:
+    """Throws an error unless all ranks have captured this program."""
+    # Where in memory a parameter lies is the rank's own affair.
+    mine = hashlib.sha256(re.sub(r'"storage_offset": \{[^}]*\}', "", text).encode()).hexdigest()
+    if any(other != mine for other in world.allgather_object(mine)):
+        raise RenkeiError(
+            "the ranks have captured different programs of the model",
+            "does it depend on the rank, on time or on files? build it from the same seed everywhere",
+            code="check",
         )
 
 

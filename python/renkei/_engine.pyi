@@ -104,6 +104,10 @@ class Purpose:
     norm: Purpose
     close: Purpose
 
+class HostMemory:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
+
 Captured = tuple[str, list[tuple[str, str]], dict[str, torch.Tensor]]
 
 class StagedModel:
@@ -113,6 +117,7 @@ class StagedModel:
         world: World,
         captured: Captured,
         samples: int,
+        batch: dict[str, torch.Tensor],
         micro_batches: int | None,
         buffers: str,
         settings: dict[str, str],
@@ -125,6 +130,7 @@ class StagedModel:
     def meet(self, purpose: Purpose) -> None: ...
     def record(self, record: RunRecord) -> None: ...
     def close(self) -> None: ...
+    def limit_device(self) -> None: ...
     def holders(self, name: str) -> list[int]: ...
     @property
     def draws(self) -> bool: ...

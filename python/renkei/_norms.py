@@ -16,7 +16,7 @@ from torch.nn.utils import clip_grad
 
 from renkei import world
 
-__all__ = ["Part", "watch"]
+__all__ = ["Part", "unwatch", "watch"]
 
 
 class Part(Protocol):
@@ -32,17 +32,27 @@ class Part(Protocol):
         """Throws an error unless all ranks come for the same."""
 
 
-_parts: "weakref.WeakSet[Part]" = weakref.WeakSet()
+_watched: "list[weakref.ref[Part]]" = []  # in the order in which all ranks made them
 _original: Callable[..., torch.Tensor] = clip_grad._get_total_norm
 _unscale: Callable[..., dict[torch.device, torch.Tensor]] = torch.amp.GradScaler._unscale_grads_
 
 
 def watch(part: Part) -> None:
     """From now on norms are of all ranks together."""
-    _parts.add(part)
+    _watched.append(weakref.ref(part))
     clip_grad._get_total_norm = _total_norm
     torch.nn.utils.get_total_norm = _total_norm
     torch.amp.GradScaler._unscale_grads_ = _unscale_together  # type: ignore[method-assign]
+
+
+def unwatch(part: Part) -> None:
+    """At the end of its training, on all ranks."""
+    _watched[:] = [known for known in _watched if known() not in (part, None)]
+
+
+def _parts() -> list[Part]:
+    """The newest first: of those that nobody closed, some ranks may still have one that others do not."""
+    return [part for known in reversed(_watched) if (part := known()) is not None]
 
 
 @functools.wraps(_original)
@@ -53,7 +63,7 @@ def _total_norm(
     foreach: bool | None = None,
 ) -> torch.Tensor:
     given = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-    parts = list(_parts)
+    parts = _parts()
     if not parts:
         return _original(given, norm_type, error_if_nonfinite, foreach)
     parts[0].meet_for_norm()
@@ -73,7 +83,7 @@ def _total_norm(
 @functools.wraps(_unscale)
 def _unscale_together(*arguments: Any, **named: Any) -> dict[torch.device, torch.Tensor]:
     found = _unscale(*arguments, **named)
-    parts = list(_parts)
+    parts = _parts()
     if parts:
         parts[0].meet_for_norm()
         here = torch.stack([flag.float() for flag in found.values()] or [torch.zeros(1)]).max()

@@ -5,18 +5,29 @@ it is written. From then on a call hands this rank's batch over and gets its out
 outputs back, which autograd computes as it does for any function. A rank keeps the parameters of its stages only.
 """
 
+import contextlib
 import itertools
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from renkei import _engine, _export, _norms, _staged_state, world
-from renkei._calls import FlatModel, Signature, Structure
+from renkei import _agreement, _engine, _norms, _staged_state, world
+from renkei._calls import Signature
 from renkei._comparison import gradients_differ, outputs_differ
 from renkei._run import Run
+from renkei.capture import (
+    Call,
+    Captured,
+    FlatModel,
+    capture_flat,
+    preserved,
+    preserved_attributes,
+    preserved_random,
+    take_violations,
+)
 from renkei.errors import RenkeiError
 
 __all__ = ["Staged"]
@@ -28,15 +39,19 @@ Mode = tuple[bool, ...]
 class _Program:
     """The model in one mode, for calls of one kind."""
 
-    def __init__(self, signature: Signature, mode: Mode, flat: FlatModel, captured: _export.Captured) -> None:
+    def __init__(self, signature: Signature, mode: Mode, captured: Captured) -> None:
         self.mode = mode
         self.signature = signature.without_tensors()
         self.number = 0
-        self.inputs = captured.inputs
-        self.structure: Structure = flat.structure
+        self.captured = captured
 
     def named(self, tensors: list[torch.Tensor]) -> dict[str, torch.Tensor]:
-        return dict(zip(self.inputs, tensors, strict=True))
+        return dict(zip(self.captured.inputs, self.captured.flat.as_samples(tensors), strict=True))
+
+    def computing(self) -> contextlib.AbstractContextManager[None]:
+        """The engine's random numbers are its own: those of the program go on as before."""
+        own = self.captured.draws or self.captured.opaque
+        return preserved_random() if own else contextlib.nullcontext()
 
 
 class Staged:
@@ -82,21 +97,57 @@ class Staged:
         gradients = torch.is_grad_enabled()
         self._refuse(signature.tensors, gradients)
         if self._training is None:
-            self._place(signature)
+            self._place(signature, (arguments, named))
         elif gradients and [p.requires_grad for p in self._parameters] != self._was_trained:
             raise RenkeiError(
                 "requires_grad of a parameter has changed since the model was placed",
                 "freeze layers before the first call, or use plan='data'",
             )
-        program = self._program_for(signature)
-        inputs = program.named(signature.tensors)
-        if gradients:
-            if self.run is not None:
-                self.run.forward(signature.tensors)
-            outputs = _Stages.apply(self, program.number, inputs, self.synchronise, self._anchor)  # type: ignore[no-untyped-call]
+        program = self._program_for(signature, (arguments, named))
+        if gradients and self.run is not None:
+            self.run.forward(signature.tensors)
+        if program.captured.assumptions:
+            outputs = self._where_assumptions_hold(program, signature.tensors, gradients)
         else:
-            outputs, _ = self._engine().forward(program.number, inputs, False)
-        return program.structure.filled(outputs, signature.tensors)
+            outputs = self._forward(program, signature.tensors, gradients)
+        return program.captured.structured(outputs, signature.tensors)
+
+    def _forward(self, program: _Program, tensors: list[torch.Tensor], gradients: bool) -> Sequence[torch.Tensor]:
+        inputs = program.named(tensors)
+        if gradients:
+            return _Stages.apply(self, program, inputs, self.synchronise, self._anchor)  # type: ignore[no-untyped-call, no-any-return]
+        with program.computing():
+            return self._engine().forward(program.number, inputs, False)[0]
+
+    def _where_assumptions_hold(
+        self, program: _Program, tensors: list[torch.Tensor], gradients: bool
+    ) -> Sequence[torch.Tensor]:
+        """Where one does not, nothing of the call is kept, and it is done again with another capture."""
+        take_violations()
+        while True:
+            begin, held = self.calls, self._held_buffers()
+            before = [buffer.detach().clone() for buffer in held]
+            outputs = self._forward(program, tensors, gradients)
+            violated = sorted({line for lines in world.allgather_object(take_violations()) for line in lines})
+            if not violated:
+                return outputs
+            for buffer, value in zip(held, before, strict=True):
+                buffer.data.copy_(value)
+            self._engine().step = begin
+            if world.rank() == 0:
+                print(f"note: another capture is made: the branch at {violated[0].split(chr(9))[1:]} went another way",
+                      file=sys.stderr)
+            every = world.allgather_object([t.detach() for t in program.captured.flat.as_samples(tensors)])
+            try:
+                with self._whole():
+                    self._add(program, program.captured.without(violated, every))
+            except RenkeiError as error:
+                raise RenkeiError(
+                    f"the model went another way than when it was captured, at {violated[0].split(chr(9))[1:]}, and its "
+                    f"stages can't: {error}",
+                    "mark the module that decides with renkei.opaque(module): it stays in one stage then",
+                    code="check",
+                ) from error
 
     @staticmethod
     def _refuse(tensors: list[torch.Tensor], gradients: bool) -> None:
@@ -113,29 +164,37 @@ class Staged:
 
     # --- captures ---
 
-    def _place(self, signature: Signature) -> None:
+    def _place(self, signature: Signature, call: Call) -> None:
         """At the first call."""
         if self._closed:
             raise RenkeiError("the training of this model was closed", "call parallelize() again")
         self._agree(signature)
         for tensor in itertools.chain(self.model.parameters(), self.model.buffers()):
             tensor.data.copy_(world.broadcast(tensor.data))
-        tensors, before = signature.tensors, self._mode()
-        if not self.model.training:
+        before = self._mode()
+        with _engine.HostMemory():
             self.model.train()
-        wanted, captured = self._capture(signature)
+            wanted, captured = self._capture(signature, call)
+            self.model.eval()
+            wanted_of_evaluation, in_evaluation = self._capture(signature, call)
+        self._set_mode(before)
         self._first_names = dict(captured.tied)
         self._was_trained = [p.requires_grad for p in self._parameters]
-        self.model.eval()
-        wanted_of_evaluation, in_evaluation = self._capture(signature)
-        self._set_mode(before)
-        samples = next((t.shape[0] for t in tensors if t.dim()), 1)
-        self._training = _engine.StagedModel(
-            world.world(), _as_text(captured), samples, self._micro_batches, self._buffers, self._settings
-        )
-        self._placed = set(self._training.names)
-        self._programs[1].number = self._training.add(_as_text(in_evaluation))
+        samples = next((t.shape[0] for t in signature.tensors if t.dim()), 1)
+        buffers = {name: buffer.detach().clone() for name, buffer in self.model.named_buffers()}
+        with preserved_random(), preserved_attributes(self.model):  # operators are run to be measured
+            training = _engine.StagedModel(
+                world.world(), _as_text(captured), samples, self._programs[0].named(signature.tensors),
+                self._micro_batches, self._buffers, self._settings,
+            )
+            captured.check_plan(json.loads(training.plan))
+            self._training = training
+            self._placed = set(training.names)
+            self._programs[1].number = training.add(_as_text(in_evaluation))
         self._release_others()
+        for name, buffer in self.model.named_buffers():
+            if self.is_held(name):
+                buffer.data.copy_(buffers[name])
         _norms.watch(self)
         if self._optimizer is not None:
             _staged_state.attach_optimizer(self, self._optimizer)
@@ -143,31 +202,65 @@ class Staged:
             self.run.record.set_plan(self._training.plan)
             self.run.record.phase("capture and planning")
         if wanted is not None and wanted_of_evaluation is not None:
-            self._compare(wanted, wanted_of_evaluation, tensors)
+            self._compare(wanted, wanted_of_evaluation, signature.tensors)
+        # Not before: a comparison has gradients of all outputs, and training of those that the loss depends on.
+        training.limit_device()
         if self.run is not None:
             self.run.record.phase("comparison with the model as written")
             self._training.record(self.run.record)
 
-    def _capture(self, signature: Signature) -> "tuple[_Wanted | None, _export.Captured]":
-        flat = FlatModel(self.model, signature)
-        wanted = _Wanted(flat, signature.tensors) if self._check and self._training is None else None
-        captured = _export.export(flat, signature.tensors)
-        self._programs.append(_Program(signature, self._mode(), flat, captured))
+    def _capture(self, signature: Signature, call: Call) -> "tuple[_Wanted | None, Captured]":
+        """All ranks look at the batches of all."""
+        flat = FlatModel(self.model, call)
+        mine = [t.detach() for t in flat.flatten(call)]
+        captured = capture_flat(flat, world.allgather_object(mine), gradients=True)
+        self._check_capture(captured)
+        wanted = _Wanted(flat, mine) if self._check and self._training is None else None
+        self._programs.append(_Program(signature, self._mode(), captured))
         return wanted, captured
 
-    def _program_for(self, signature: Signature) -> _Program:
+    @staticmethod
+    def _check_capture(captured: Captured) -> None:
+        _agreement.check_same_program(captured.text)
+        if captured.whole:
+            raise RenkeiError(
+                f"the model can't be cut into stages: {captured.whole}",
+                "change that line of the model, or train it data parallel: plan='data'",
+                code="data",
+            )
+
+    def _program_for(self, signature: Signature, call: Call) -> _Program:
         mode = self._mode()
         for program in self._programs:
             if program.mode == mode and program.signature.matches(signature):
                 return program
         self._agree(signature)
-        _, captured = self._capture(signature)
-        program = self._programs[-1]
+        with self._whole():
+            _, captured = self._capture(signature, call)
+            self._add(self._programs[-1], captured)
+        return self._programs[-1]
+
+    def _add(self, program: _Program, captured: Captured) -> None:
+        """To what the engine can compute; it is this program from now on."""
+        self._check_capture(captured)
+        captured.check_plan(self.plan)
+        program.captured = captured
         program.number = self._engine().add(_as_text(captured))
-        if world.rank() == 0:
-            print("note: the model was captured again, for other arguments, sizes or modes of its layers; what it "
-                  "computes so was not compared with the model as written", file=sys.stderr)
-        return program
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Inside, every rank has all of the model, as it had before the first call: in the host's memory."""
+        with _engine.HostMemory():
+            for name, tensor in self.named_state():
+                holders = self.holders(name)
+                if len(holders) < world.size():
+                    value = world.broadcast(tensor.data, holders[0])
+                    if world.rank() not in holders:
+                        tensor.data = value
+            try:
+                yield
+            finally:
+                self._release_others()
 
     def _mode(self) -> Mode:
         return tuple(module.training for module in self._modules)
@@ -202,28 +295,18 @@ class Staged:
 
     def _compare(self, wanted: "_Wanted", of_evaluation: "_Wanted", tensors: list[torch.Tensor]) -> None:
         """Both modes, in stages and as written; all ranks come to the same end."""
-        engine, (training, evaluation) = self._engine(), self._programs
-        held = [b for name, b in self.named_state() if name not in wanted.gradients and world.rank() in self.holders(name)]
-        before = [b.detach().clone() for b in held]
-        outputs, _ = engine.forward(evaluation.number, evaluation.named(tensors), False)
-        difference = outputs_differ(outputs, of_evaluation.outputs)
-        outputs, call = engine.forward(training.number, training.named(tensors), True)
-        assert call is not None
-        engine.backward(call, wanted.seeds, True)
-        if not engine.draws:
-            names = dict(FlatModel(self.model, training.signature).named_parameters())
-            difference = (
-                difference
-                or outputs_differ(outputs, wanted.outputs)
-                or gradients_differ(names, wanted.gradients, lambda name: world.rank() in self.holders(name))
-            )
-        elif world.rank() == 0:
-            print("note: the model draws random numbers; in training mode it was not compared", file=sys.stderr)
+        training, evaluation = self._programs
+        held = self._held_buffers()
+        with _engine.HostMemory():
+            before = [b.detach().clone() for b in held]
+        with preserved_attributes(self.model):
+            difference = self._difference_in_evaluation(evaluation, of_evaluation, tensors)
+            difference = self._difference_in_training(training, wanted, tensors) or difference
         for parameter in self._parameters:
             parameter.grad = None
         for buffer, value in zip(held, before, strict=True):
             buffer.data.copy_(value)
-        engine.step = self._begin
+        self._engine().step = self._begin
         found = next((text for text in world.allgather_object(difference) if text), "")
         if found:
             raise RenkeiError(
@@ -231,6 +314,35 @@ class Staged:
                 "does a layer mix samples (batch norm)? micro_batches=1 keeps each rank's batch in one piece",
                 code="check",
             )
+
+    def _difference_in_evaluation(self, program: _Program, wanted: "_Wanted", tensors: list[torch.Tensor]) -> str:
+        with program.computing():
+            outputs, _ = self._engine().forward(program.number, program.named(tensors), False)
+        with _engine.HostMemory():
+            return "" if program.captured.draws else outputs_differ(outputs, wanted.outputs)
+
+    def _difference_in_training(self, program: _Program, wanted: "_Wanted", tensors: list[torch.Tensor]) -> str:
+        with program.computing():
+            outputs, call = self._engine().forward(program.number, program.named(tensors), True)
+            assert call is not None
+            self._engine().backward(call, wanted.seeds, True)
+        if program.captured.draws:
+            if world.rank() == 0:
+                print("note: the model draws random numbers; its capture was compared, its stages were not in training "
+                      "mode", file=sys.stderr)
+            return ""
+        with _engine.HostMemory():
+            names = {f"model.{name}": parameter for name, parameter in self.model.named_parameters()}
+            return outputs_differ(outputs, wanted.outputs) or gradients_differ(
+                names, wanted.gradients, lambda name: world.rank() in self.holders(name)
+            )
+
+    def _held_buffers(self) -> list[torch.Tensor]:
+        return [
+            tensor
+            for name, tensor in self.named_state()
+            if not isinstance(tensor, torch.nn.Parameter) and world.rank() in self.holders(name)
+        ]
 
     # --- state ---
 
@@ -325,6 +437,7 @@ class Staged:
 
     def release(self) -> None:
         """At the end of the program."""
+        _norms.unwatch(self)
         self._training, self._closed = None, True
 
     def _engine(self) -> _engine.StagedModel:
@@ -340,47 +453,30 @@ class _Wanted:
     def __init__(self, flat: FlatModel, tensors: list[torch.Tensor]) -> None:
         self.gradients: dict[str, torch.Tensor | None] = {}
         self.seeds: list[torch.Tensor | None] = []
-        if not flat.model.training:
-            with torch.no_grad():
-                self.outputs = [t.detach() for t in flat(*tensors)]
-            return
-        seeded = _Seeded(flat)
-        _, self.gradients = _export.eager(seeded, tensors)
-        self.outputs, self.seeds = seeded.seen()
-        for name, parameter in flat.named_parameters():
-            if name not in self.gradients:
-                continue
-            gradient = self.gradients[name]
-            if not bool(world.allreduce(torch.tensor(gradient is not None), "max")):
-                continue
-            self.gradients[name] = world.allreduce(torch.zeros_like(parameter) if gradient is None else gradient)
+        with preserved(flat), torch.set_grad_enabled(flat.model.training):
+            outputs = flat(*tensors)
+            self.outputs = [t.detach() for t in outputs]
+            if flat.model.training:
+                self._differentiate(flat, outputs)
 
-
-class _Seeded(torch.nn.Module):
-    """A number whose gradients are those of the outputs for given gradients of these."""
-
-    def __init__(self, flat: FlatModel) -> None:
-        super().__init__()
-        self.model = flat.model
-        self._call = flat.__call__  # not a module of its own
-        self._seen: list[tuple[list[torch.Tensor], list[torch.Tensor | None]]] = []
-
-    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
-        outputs = self._call(*tensors)
+    def _differentiate(self, flat: FlatModel, outputs: tuple[torch.Tensor, ...]) -> None:
         generator = torch.Generator().manual_seed(1 + world.rank())
-        seeds = [
+        self.seeds = [
             torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t.dtype) if t.requires_grad else None
             for t in outputs
         ]
-        self._seen.append(([t.detach() for t in outputs], seeds))
-        parts = [(t * s).sum() for t, s in zip(outputs, seeds, strict=True) if s is not None]
-        if not parts:
+        pairs = [(t, s) for t, s in zip(outputs, self.seeds, strict=True) if s is not None]
+        if not pairs:
             raise RenkeiError("no output of the model depends on a parameter that is trained", "check requires_grad")
-        return torch.stack([part.to(parts[0].dtype) for part in parts]).sum()
-
-    def seen(self) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
-        """The outputs of the last call, and their gradients."""
-        return self._seen[-1]
+        trained = {name: p for name, p in flat.named_parameters() if p.requires_grad}
+        found = torch.autograd.grad(
+            [t for t, _ in pairs], list(trained.values()), [s for _, s in pairs], allow_unused=True
+        )
+        for (name, parameter), gradient in zip(trained.items(), found, strict=True):
+            reached = bool(world.allreduce(torch.tensor(gradient is not None), "max"))
+            self.gradients[name] = None
+            if reached:
+                self.gradients[name] = world.allreduce(torch.zeros_like(parameter) if gradient is None else gradient)
 
 
 class _Stages(torch.autograd.Function):
@@ -388,17 +484,19 @@ class _Stages(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, job: Staged, program: int, inputs: dict[str, torch.Tensor], synchronise: bool, anchor: torch.Tensor
+        ctx: Any, job: Staged, program: _Program, inputs: dict[str, torch.Tensor], synchronise: bool, anchor: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
-        outputs, ctx.call = job._engine().forward(program, inputs, True)
-        ctx.job, ctx.synchronise = job, synchronise
+        with program.computing():
+            outputs, ctx.call = job._engine().forward(program.number, inputs, True)
+        ctx.job, ctx.program, ctx.synchronise = job, program, synchronise
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(t for t in outputs if not t.is_floating_point() and not t.is_complex()))
         return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[None, ...]:
-        ctx.job._engine().backward(ctx.call, list(gradients), ctx.synchronise)
+        with ctx.program.computing():
+            ctx.job._engine().backward(ctx.call, list(gradients), ctx.synchronise)
         if ctx.job.run is not None and ctx.synchronise:
             ctx.job.run.reduced()
         return None, None, None, None, None
@@ -409,5 +507,5 @@ def _named(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     yield from model.named_buffers(remove_duplicate=False)
 
 
-def _as_text(captured: _export.Captured) -> tuple[str, list[tuple[str, str]], dict[str, torch.Tensor]]:
+def _as_text(captured: Captured) -> tuple[str, list[tuple[str, str]], dict[str, torch.Tensor]]:
     return captured.text, captured.tied, captured.state

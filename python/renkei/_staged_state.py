@@ -33,19 +33,23 @@ class Placed(Protocol):
 
 
 def gathered(job: Placed, on_rank: int | None, *arguments: Any, **named: Any) -> dict[str, Any]:
-    """The model's state_dict, complete on every rank, or on one only and empty on the others."""
+    """The model's state_dict, complete on every rank, or on one only and empty on the others.
+
+    What other ranks have is the host's here: a device needs no room for it.
+    """
     job.meet(_engine.Purpose.state_dict)
     state: dict[str, Any] = job.model.state_dict(*arguments, **named)
     prefix = named.get("prefix", "")
     wanted = on_rank is None or on_rank == world.rank()
-    for key, value in list(state.items()):
-        owner = job.owner(key.removeprefix(prefix)) if isinstance(value, torch.Tensor) else None
-        if owner is not None:
-            whole = world.broadcast(value, owner)
-            if not job.is_held(key.removeprefix(prefix)):
-                state[key] = whole
-        if not wanted:
-            del state[key]
+    with _engine.HostMemory():
+        for key, value in list(state.items()):
+            owner = job.owner(key.removeprefix(prefix)) if isinstance(value, torch.Tensor) else None
+            if owner is not None:
+                whole = world.broadcast(value, owner)
+                if not job.is_held(key.removeprefix(prefix)):
+                    state[key] = whole
+            if not wanted:
+                del state[key]
     return state
 
 
@@ -58,13 +62,14 @@ def load(job: Placed, given: Mapping[str, Any], strict: bool) -> Any:
     words += [f"unexpected: {', '.join(unexpected)}"] if strict and unexpected else []
     if words:
         raise RuntimeError(f"the state does not belong to {type(job.model).__name__}: {'; '.join(words)}")
-    for key, tensor in mine.items():
-        if key in missing or not isinstance(tensor, torch.Tensor):
-            continue
-        source = given[key].detach() if world.rank() == 0 else torch.empty(tensor.shape, dtype=tensor.dtype)
-        value = world.broadcast(source.to(tensor.dtype))
-        if job.is_held(key):
-            tensor.data.copy_(value)
+    with _engine.HostMemory():
+        for key, tensor in mine.items():
+            if key in missing or not isinstance(tensor, torch.Tensor):
+                continue
+            source = given[key].detach() if world.rank() == 0 else torch.empty(tensor.shape, dtype=tensor.dtype)
+            value = world.broadcast(source.to(tensor.dtype))
+            if job.is_held(key):
+                tensor.data.copy_(value)
     return torch.nn.modules.module._IncompatibleKeys(missing, unexpected)
 
 
@@ -99,8 +104,9 @@ def attach_optimizer(job: Placed, optimizer: torch.optim.Optimizer) -> None:
         }
         owned = {number: value for number, value in mine.items() if _gives(job, numbered()[number])}
         found: dict[int, Any] = {}
-        for part in world.allgather_object(owned):
-            found.update(part)
+        with _engine.HostMemory():
+            for part in world.allgather_object(owned):
+                found.update(part)
         # Of what this rank has itself, its own tensors, as an optimizer gives them.
         state["state"].update({number: mine.get(number, found[number]) for number in sorted(found)})
 

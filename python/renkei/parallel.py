@@ -97,6 +97,7 @@ def engine_settings(
         chosen["train.device_memory"] = str(device_memory)
     if precision is not None:
         chosen["train.precision"] = precision
+    chosen["plan.sharded_optimizer"] = "no"  # it is the program's own, and has all that its rank trains
     if not isinstance(optimizer, torch.optim.SGD):
         chosen.setdefault("optim.name", "adam")  # what a planner counts as the optimizer's memory
     return chosen

@@ -1,22 +1,21 @@
 """The whole step of a model whose loss is given, as one schedule: data parallel or in stages."""
 
 import contextlib
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
 from renkei import _agreement, _engine, _reference, parallel, world
+from renkei._run import Run
 from renkei.capture import Captured, FlatModel, capture_flat, preserved, preserved_random, take_violations
 from renkei.capture.flat import PREFIX
 from renkei.errors import RenkeiError
 
 __all__ = ["TrainStep", "train_step"]
-
-SETTINGS = ("plan.", "comm.", "compute.", "train.batch_norm")  # that the engine follows here
 
 
 def train_step(
@@ -31,13 +30,15 @@ def train_step(
     seed: int = 1,
     opaque: Sequence[str] = (),
     difference: Literal["opaque", "error"] = "opaque",
+    run_dir: str | Path | None = None,
 ) -> "TrainStep":
     """A step: `step(x, y)` computes loss(model(x), y), its gradients, and updates the parameters; returns the loss.
 
     Each rank brings its own batch, of the same size in every step; the loss is a mean over the samples. Without `loss`
     the model returns it. `plan` is data, auto (searched, for `device_memory` such as "2GiB"), or a plan file. Modules named
     in `opaque` run as they are written, in one piece, as do those that can't be captured; `difference="error"` refuses a
-    model whose capture is not what it computes, instead of making a part of it opaque.
+    model whose capture is not what it computes, instead of making a part of it opaque. `run_dir` is where settings, plan,
+    losses and timeline are kept, for renkei report and renkei watch.
 
     >>> model = torch.nn.Linear(3, 1)
     >>> step = train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.nn.functional.mse_loss, plan="data")
@@ -45,22 +46,14 @@ def train_step(
     True
     """
     parallel.check_model(model, optimizer)
-    for name in settings or {}:
-        if not name.startswith(SETTINGS):
-            raise RenkeiError(
-                f"the setting {name} has no effect on a step of Python's",
-                f"the optimizer and the program decide it; settings here begin with {', '.join(SETTINGS)}",
-            )
-    chosen = {"train.plan": plan, "run.seed": str(seed), "train.loss": "model", **(settings or {})}
-    if device_memory is not None:
-        chosen["train.device_memory"] = device_memory
+    chosen = parallel.engine_settings(plan, device_memory, None, seed, optimizer, settings)
+    chosen["train.loss"] = "model"
     if micro_batches is not None:
         chosen["train.micro_batches"] = str(micro_batches)
-    if not isinstance(optimizer, torch.optim.SGD):
-        chosen.setdefault("optim.name", "adam")  # what a planner counts as the optimizer's memory
     world.init()
     _agreement.check_same_model(model)
-    return TrainStep(model, optimizer, loss, chosen, opaque, difference)
+    run = Run(run_dir, model, chosen) if run_dir is not None else None
+    return TrainStep(model, optimizer, loss, chosen, opaque, difference, run)
 
 
 class TrainStep:
@@ -74,8 +67,10 @@ class TrainStep:
         settings: dict[str, str],
         opaque: Sequence[str],
         difference: Literal["opaque", "error"],
+        run: Run | None = None,
     ) -> None:
         self._optimizer = optimizer
+        self._run = run
         self._model = model
         self._loss = loss
         self._settings = settings
@@ -93,7 +88,7 @@ class TrainStep:
             self._flat = FlatModel(self._model, (arguments, named), self._loss, only_loss=True)
         every = _gathered(self._flat.flatten((arguments, named)))
         if self._training is None:
-            return self._first_step(self._flat, every)
+            return self._recorded(self._first_step(self._flat, every))
         if not self._model.training or self._trained() != self._was_trained:
             raise RenkeiError(
                 "the model is in evaluation mode, or requires_grad of a parameter has changed since the first step",
@@ -101,6 +96,11 @@ class TrainStep:
             )
         loss = self._step(every)
         self._update()
+        return self._recorded(loss)
+
+    def _recorded(self, loss: float) -> float:
+        if self._run is not None:
+            self._run.log_step(loss)
         return loss
 
     def _trained(self) -> list[bool]:
@@ -143,6 +143,8 @@ class TrainStep:
         """Ends the training, on all ranks together."""
         self._engine().close()
         self._reached.close()
+        if self._run is not None:
+            self._run.close()
         self.release()
 
     def release(self) -> None:
@@ -180,12 +182,7 @@ class TrainStep:
 
     def _start(self, captured: Captured, every: list[list[torch.Tensor]]) -> None:
         """Plans, and gives the program to the engine."""
-        texts = world.allgather_object(hash_of(captured.text))
-        if texts != texts[:1] * len(texts):
-            raise RenkeiError(
-                "the ranks have captured different programs of the model",
-                "does it depend on the rank, on time or on files? build it from the same seed everywhere", code="check",
-            )
+        _agreement.check_same_program(captured.text)
         self._tell(captured)
         self._captured = captured
         self._reached.close()
@@ -193,10 +190,14 @@ class TrainStep:
         self._unused = [p for p in self._unused if all(p is not other for other in captured.maybe_used)]
         with preserved(captured.flat):  # operators are run to be measured
             self._training = _engine.StagedTraining(
-                world.world(), captured.text, captured.tied, captured.state, self._joined(every), self._settings
+                world.world(), captured.text, captured.tied, captured.state, self._joined(every), self._settings,
+                self._run.record if self._run is not None else None,
             )
+        if self._run is not None:
+            self._run.record.set_plan(self._training.plan)
+            self._run.record.phase("capture and planning")
         world.add_user(self)
-        self._check_plan(captured, self.plan)
+        captured.check_plan(self.plan)
 
     def _tell(self, captured: Captured) -> None:
         partition = self._settings["train.plan"] not in ("auto", "data") or "train.device_memory" in self._settings
@@ -207,17 +208,6 @@ class TrainStep:
         if captured.whole and world.rank() == 0:
             print(f"note: the model runs as it is written, in one piece, data parallel only: {captured.whole}",
                   file=sys.stderr)
-
-    @staticmethod
-    def _check_plan(captured: Captured, plan: dict[str, Any]) -> None:
-        """What counts its calls must be called once in a step."""
-        micro = int(plan["micro_batches"])
-        again = any(stage.get("recompute") for stage in plan.get("stage_list") or [])
-        if captured.stateful and (micro > 1 or again):
-            raise RenkeiError(
-                f"{captured.stateful[0]} changes with each call, and this plan calls it {'twice' if again else micro} "
-                "times in a step", "plan with micro_batches=1 and without recomputation", code="data",
-            )
 
     def _step(self, every: list[list[torch.Tensor]]) -> float:
         """The loss; where an assumption of the capture does not hold, the step is done again with another capture."""
@@ -255,11 +245,6 @@ class TrainStep:
         assert self._captured is not None
         joined = [torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*every, strict=True)]
         return dict(zip(self._captured.inputs, joined, strict=True))
-
-
-def hash_of(text: str) -> str:
-    """To compare programs of several ranks."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _gathered(tensors: list[torch.Tensor]) -> list[list[torch.Tensor]]:

@@ -50,7 +50,7 @@ struct Progress {
   int64_t step = 0;   // the next one
   int64_t steps = 0;  // that there were to be
   int64_t epoch = 0, sample_in_epoch = 0;
-  int64_t batch = 0, samples = 0;  // of a step, of the data set
+  int64_t batch = 0, samples = 0;  // of a step, of the data set; 0: the program alone knows
   uint64_t seed = 0;
   std::string optimizer;
   double loss_scale = 1;

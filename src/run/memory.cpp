@@ -23,7 +23,7 @@ constexpr size_t kPooled = size_t{64} << 10;  // smaller pieces are malloc's bus
 // Before every piece; the piece starts on the next cache line.
 struct alignas(kLine) Header {
   size_t bytes;  // of the whole piece, with the header
-  size_t asked;  // by the tensor
+  size_t asked;  // by the tensor, of the device's memory
 };
 static_assert(sizeof(Header) == kLine);
 
@@ -48,20 +48,23 @@ void* from_system(size_t bytes) {
   return piece;
 }
 
+thread_local int host_memories = 0;
+
 class Pools final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t asked) override {
     if (asked == 0) return {nullptr, c10::Device(c10::DeviceType::CPU)};
-    refuse_above_limit(static_cast<int64_t>(asked));
+    const size_t counted = host_memories > 0 ? 0 : asked;
+    if (counted > 0) refuse_above_limit(static_cast<int64_t>(counted));
     const size_t bytes = rounded(asked + sizeof(Header));
     void* piece = take(bytes);
     const bool fresh = !piece;
     if (fresh) piece = from_system(bytes);
-    auto* header = new (piece) Header{bytes, asked};
+    auto* header = new (piece) Header{bytes, counted};
     {
       const std::lock_guard lock(mutex_);
       if (fresh) use_.held += static_cast<int64_t>(system_bytes(bytes));
-      use_.live += static_cast<int64_t>(asked);
+      use_.live += static_cast<int64_t>(counted);
       use_.peak = std::max(use_.peak, use_.live);
     }
     void* data = header + 1;
@@ -164,6 +167,14 @@ void limit_memory(int64_t bytes) {
 
 std::optional<MemoryLimit> last_refusal() {
   return pools().take_refusal();
+}
+
+HostMemory::HostMemory() {
+  ++host_memories;
+}
+
+HostMemory::~HostMemory() {
+  --host_memories;
 }
 
 void release_unused_memory() {

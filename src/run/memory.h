@@ -40,6 +40,16 @@ struct MemoryLimit : std::runtime_error {
 // The refusal that was the last, since the last call of this function.
 std::optional<MemoryLimit> last_refusal();
 
+// While there is one on this thread, tensors made here are the host's: they are not counted, and no
+// limit of the device holds for them.
+class HostMemory {
+ public:
+  HostMemory();
+  ~HostMemory();
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+};
+
 void release_unused_memory();  // gives back to the system what is kept for later tensors
 
 }  // namespace renkei::run

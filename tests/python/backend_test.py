@@ -20,7 +20,7 @@ def torchrun(ranks: int, program: str, *arguments: str, timeout: float = 240) ->
     )
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [jobs.slow(2), 3])
 def test_every_collective_gives_what_it_promises(ranks: int) -> None:
     assert "all as expected" in jobs.succeeds(ranks, "backend_collectives.py")
 
@@ -31,7 +31,7 @@ def test_torchrun_needs_no_mpi() -> None:
     assert done.stdout.count("all as expected") == 2
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [jobs.slow(2), 3])
 def test_ddp_fsdp_dtensor_checkpoints_and_pipelines_equal_gloo(ranks: int) -> None:
     names = ["ddp", "fsdp", "dtensor", "pipeline"]
     assert "equal: " + " ".join(names) in jobs.succeeds(ranks, "backend_matches_gloo.py", *names)
@@ -45,10 +45,10 @@ def test_forked_workers_of_a_data_loader_see_their_own_memory() -> None:
     ("kind", "words"),
     [
         ("missing", ["rank 1", "has not come to its process group"]),
-        ("sizes", ["rank 0", "allreduce of 100000 f32", "rank 1", "allreduce of 100001 f32"]),
-        ("parts", ["rank 1", "exchange of 44", "rank 0", "exchange of 40"]),
+        jobs.slow("sizes", ["rank 0", "allreduce of 100000 f32", "rank 1", "allreduce of 100001 f32"]),
+        jobs.slow("parts", ["rank 1", "exchange of 44", "rank 0", "exchange of 40"]),
         ("one", ["rank 1", "all_reduce", "waited 3"]),
-        ("different", ["rank 0", "rank 1", "all_reduce", "broadcast"]),
+        jobs.slow("different", ["rank 0", "rank 1", "all_reduce", "broadcast"]),
         ("message", ["rank 1", "recv", "waited 3"]),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_killed_rank_is_named_at_once_and_leaves_nothing_behind() -> None:
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["ddp", "fsdp"])
+@pytest.mark.parametrize("name", [jobs.slow("ddp"), "fsdp"])
 def test_an_example_differs_from_plain_pytorch_by_one_word_and_gives_the_same(name: str, tmp_path) -> None:
     plain, ours = ((EXAMPLES / f"{name}{kind}.py").read_text() for kind in ("_plain", ""))
     assert plain.replace('"gloo"', '"renkei"') == ours

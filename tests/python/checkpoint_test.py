@@ -32,7 +32,7 @@ def undisturbed(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [((1, {}), (3, {})), ((2, {}), (2, STAGES)), ((2, STAGES), (1, {})), ((2, STAGES), (4, STAGES))],
+    [jobs.slow((1, {}), (3, {})), ((2, {}), (2, STAGES)), jobs.slow((2, STAGES), (1, {})), ((2, STAGES), (4, STAGES))],
 )
 def test_training_goes_on_under_another_plan_and_other_ranks(tmp_path, undisturbed, first, second) -> None:
     folder = tmp_path / "checkpoints"

@@ -4,11 +4,17 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Any
+
+import pytest
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
-
-
 SUPPORT = pathlib.Path(__file__).parents[1] / "support"
+
+
+def slow(*values: object) -> Any:
+    """Parameters of a test that only `make test-all` takes: they vary what others have shown."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def run(

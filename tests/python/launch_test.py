@@ -8,12 +8,12 @@ import pytest
 import jobs
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [jobs.slow(1), jobs.slow(2), 3])
 def test_collectives_give_what_they_promise(ranks: int) -> None:
     jobs.succeeds(ranks, "collectives.py")
 
 
-@pytest.mark.parametrize("culprit", [0, 1])
+@pytest.mark.parametrize("culprit", [jobs.slow(0), 1])
 def test_an_exception_on_one_rank_ends_the_job_and_is_told_once_and_last(culprit: int) -> None:
     done = jobs.run(2, "fails.py", "exception", culprit, timeout=60)
     assert done.returncode == 1

@@ -14,17 +14,17 @@ import jobs
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [jobs.slow(1), jobs.slow(2), 3])
 def test_every_name_of_horovods_users_means_what_it_says(ranks: int) -> None:
     assert jobs.succeeds(ranks, "horovod_names.py").count("equal") == ranks
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [jobs.slow(1), jobs.slow(2), 3])
 def test_every_name_of_ranncs_users_means_what_it_says(ranks: int, tmp_path: pathlib.Path) -> None:
     assert jobs.succeeds(ranks, "rannc_names.py", tmp_path).count("equal") == ranks
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [jobs.slow(1), 3])
 def test_data_evaluation_and_batch_norm_are_those_of_one_process(ranks: int) -> None:
     assert jobs.succeeds(ranks, "shared_ideas.py").count("equal") == ranks
 

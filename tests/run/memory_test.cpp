@@ -41,6 +41,23 @@ TEST_F(Memory, GivesBackWhatIsNotUsed) {
   EXPECT_EQ(memory_use().held, held);
 }
 
+TEST_F(Memory, DoesNotCountOrLimitWhatIsTheHosts) {
+  const int64_t live = memory_use().live;
+  limit_memory(live + 1000);
+  std::optional<torch::Tensor> of_host;
+  {
+    const HostMemory host;
+    of_host = torch::empty({10'000});
+  }
+  EXPECT_EQ(memory_use().live, live);
+  EXPECT_ANY_THROW(torch::empty({10'000}));
+  EXPECT_NO_THROW(torch::empty({200}));
+  of_host.reset();
+  EXPECT_EQ(memory_use().live, live);
+  limit_memory(0);
+  last_refusal();
+}
+
 TEST_F(Memory, StartsOnCacheLinesAndCanBeWritten) {
   for (const int64_t count : {1, 17, 20'000, 600'000, 1'000'001}) {
     const torch::Tensor tensor = torch::full({count}, 3.0f);

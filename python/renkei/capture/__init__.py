@@ -16,7 +16,7 @@ train() or eval(), and holds for any number of samples, the first dimension of t
 from renkei.capture.entry import Captured, capture, capture_flat, opaque
 from renkei.capture.flat import PREFIX, Call, FlatModel
 from renkei.capture.operators import take_violations
-from renkei.capture.preserve import preserved, preserved_random
+from renkei.capture.preserve import preserved, preserved_attributes, preserved_random
 
 __all__ = [
     "PREFIX",
@@ -27,6 +27,7 @@ __all__ = [
     "capture_flat",
     "opaque",
     "preserved",
+    "preserved_attributes",
     "preserved_random",
     "take_violations",
 ]

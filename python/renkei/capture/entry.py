@@ -65,9 +65,19 @@ class Captured:
         """The tensors of a call, in the order of `inputs`; an error where it differs from the first in other things."""
         return self.flat.flatten((arguments, named))
 
-    def structured(self, outputs: Sequence[torch.Tensor]) -> Any:
-        """Outputs in the structure in which the model returns them."""
-        return self.flat.structured(list(outputs))
+    def structured(self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor] = ()) -> Any:
+        """Outputs in the structure in which the model returns them, with the inputs that are among them."""
+        return self.flat.structured(outputs, inputs)
+
+    def check_plan(self, plan: dict[str, Any]) -> None:
+        """An error where a plan would call a part several times in a step that changes with each call."""
+        micro = int(plan["micro_batches"])
+        again = any(stage.get("recompute") for stage in plan.get("stage_list") or [])
+        if self.stateful and (micro > 1 or again):
+            raise RenkeiError(
+                f"{self.stateful[0]} changes with each call, and this plan calls it {'twice' if again else micro} "
+                "times in a step", "plan with micro_batches=1 and without recomputation", code="data",
+            )
 
     def without(self, violated: list[str], batches: list[list[torch.Tensor]]) -> "Captured":
         """Another capture, in which these assumptions are none; `batches` are looked at too."""
@@ -102,18 +112,19 @@ def capture(
     call = (arguments, named or {})
     flat = FlatModel(model, call, loss, only_loss)
     return capture_flat(flat, [flat.flatten(one) for one in (call, *further)], opaque=opaque, difference=difference,
-                        gradients=gradients)
+                        gradients=gradients and model.training)
 
 
 def capture_flat(flat: FlatModel, calls: list[list[torch.Tensor]], *, opaque: Sequence[str] = (),
-                 difference: OnDifference = "opaque", gradients: bool = True) -> Captured:
+                 difference: OnDifference = "opaque", gradients: bool | None = None) -> Captured:
     """The same of a flat model, on the tensors of one or more calls. A model on "meta" is not compared."""
     if any(p.is_meta for p in flat.parameters()):
         batches = probe_batches([[t.to("meta") for t in call] for call in calls])
     else:
         batches = _that_work(flat, probe_batches(calls))
-    search = Search(flat, batches, list(_by_hand(flat, opaque)), gradients=gradients and flat.model.training,
-                    on_difference=difference)
+    if gradients is None:
+        gradients = flat.model.training
+    search = Search(flat, batches, list(_by_hand(flat, opaque)), gradients=gradients, on_difference=difference)
     return Captured(flat, search.run(), search)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import torch
 
-__all__ = ["attributes_of", "preserved", "preserved_random", "random_states", "seeded"]
+__all__ = ["attributes_of", "preserved", "preserved_attributes", "preserved_random", "random_states", "seeded"]
 
 _CONTAINERS = (list, dict, set, collections.deque, bytearray)
 
@@ -69,9 +69,8 @@ def preserved(model: torch.nn.Module, *, attributes: bool = True) -> Iterator[No
         for name, buffer in module._buffers.items()
         if buffer is not None
     ]
-    kept = [(module, _copied(vars(module))) for module in model.modules()] if attributes else []
     gradients = [(p, p.grad) for p in model.parameters()]
-    with preserved_random():
+    with preserved_random(), preserved_attributes(model) if attributes else contextlib.nullcontext():
         try:
             yield
         finally:
@@ -79,10 +78,19 @@ def preserved(model: torch.nn.Module, *, attributes: bool = True) -> Iterator[No
                 for holder, name, buffer, value in buffers:
                     buffer.copy_(value)
                     holder[name] = buffer
-            for module, before in kept:
-                _put_back(vars(module), before)
             for parameter, gradient in gradients:
                 parameter.grad = gradient
+
+
+@contextlib.contextmanager
+def preserved_attributes(model: torch.nn.Module) -> Iterator[None]:
+    """What modules keep beside their tensors is what it was before."""
+    kept = [(module, _copied(vars(module))) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, before in kept:
+            _put_back(vars(module), before)
 
 
 def _copied(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -495,6 +495,10 @@ LoaderStatistics Loader::statistics() const {
   return state_->statistics;
 }
 
+int64_t Loader::buffers() const {
+  return state_->budget.batches;
+}
+
 int64_t Loader::steps_per_epoch() const {
   return state_->sampler.steps_per_epoch();
 }

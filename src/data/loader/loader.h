@@ -100,6 +100,8 @@ class Loader {
 
   LoaderStatistics statistics() const;
   int64_t steps_per_epoch() const;
+  // Batches that there is memory for: who keeps as many waits for the next one in vain.
+  int64_t buffers() const;
 
  private:
   struct State;

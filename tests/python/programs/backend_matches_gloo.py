@@ -27,7 +27,8 @@ def batch(step: int, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def train(network: nn.Module, parameters, steps: int = 4) -> None:
-    optimizer = torch.optim.AdamW(parameters, lr=1e-2)
+    # A large eps: without it the sign of a gradient that is nothing but rounding decides a whole step.
+    optimizer = torch.optim.AdamW(parameters, lr=1e-2, eps=1e-2)
     for step in range(steps):
         x, y = batch(step, dist.get_rank())
         optimizer.zero_grad()
@@ -101,6 +102,6 @@ for backend in ("gloo", "renkei"):
 for name, tensors in results["gloo"].items():
     assert len(tensors) > 0
     for gloo, renkei in zip(tensors, results["renkei"][name], strict=True):
-        # Three ranks are summed in another order, and an optimizer enlarges that where gradients are tiny.
-        torch.testing.assert_close(renkei, gloo, rtol=1e-5, atol=2e-5)
+        # Three ranks are summed in another order.
+        torch.testing.assert_close(renkei, gloo, rtol=1e-5, atol=1e-6)
 print("equal:", *results["gloo"])

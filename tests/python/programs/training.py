@@ -58,8 +58,42 @@ class Counter(nn.Module):
         return self.layer(x.double())
 
 
+class Seen(nn.Module):
+    """Assigns a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        self.seen = self.seen + x.shape[0]
+        return self.layer(x)
+
+
+class Echo(nn.Module):
+    """Returns its input beside what it computes."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = mlp()
+
+    def forward(self, x):
+        return x, self.body(x)
+
+
+def mlp():
+    """Of three operators at least, however they are fused: as many stages as ranks."""
+    return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 9), nn.Tanh(), nn.Linear(9, 4))
+
+
+def inside(part, width):
+    """A part that can't be captured, of a model that can be."""
+    return nn.Sequential(nn.Linear(6, 24), nn.Tanh(), nn.Linear(24, 6), part, nn.Linear(width, 4))
+
+
 def frozen():
-    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 2))
+    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
     model[0].requires_grad_(False)
     return model
 
@@ -68,12 +102,17 @@ def simple(out):
     return out.square().mean()
 
 
+def simple_of_echo(out):
+    assert out[0].shape == (5, 6)
+    return out[1].square().mean()
+
+
 def loss_of_heads(out):
     return out["a"].square().mean() + out["both"][0].sum() * 0.1
 
 
 CASES = [
-    ("mlp", lambda: nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 4)), simple, {}),
+    ("mlp", mlp, simple, {}),
     ("batch norm", lambda: nn.Sequential(nn.Linear(6, 9, bias=False), nn.BatchNorm1d(9), nn.Linear(9, 4)), simple, {}),
     ("heads", TwoHeads, loss_of_heads, {"scale": 2.0}),
     ("an unused head", TwoHeads, loss_of_heads, {"use": False}),
@@ -81,8 +120,11 @@ CASES = [
     ("routed by values", Routed, simple, {}),
     ("buffer assigned, float64", Counter, simple, {}),
     ("frozen", frozen, simple, {}),
+    ("a part routed by values", lambda: inside(Routed(), 3), simple, {}),
+    ("a part that assigns a buffer", lambda: inside(Seen(), 6), simple, {}),
+    ("an input among the outputs", Echo, simple_of_echo, {}),
 ]
-NOT_CAPTURED = ("routed by values", "buffer assigned, float64")
+NOT_CAPTURED = ("routed by values", "buffer assigned, float64")  # as a whole: nothing to cut
 OPTIMIZERS = [
     lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
     lambda p: torch.optim.AdamW(p, lr=0.01),
