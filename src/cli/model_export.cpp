@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "capture/open_network.h"
 #include "capture/weights_file.h"
 #include "checkpoint/weights.h"
@@ -29,6 +31,7 @@ std::filesystem::path find_script() {
 struct Weights {
   std::filesystem::path from;  // a run, a checkpoint or a file
   std::string to, network;
+  bool quiet = false, json = false;
 };
 
 // What was asked for, where the first word is something that exists, and not MODULE:CLASS.
@@ -36,7 +39,10 @@ std::optional<Weights> weights_to_export(const std::vector<std::string>& words) 
   std::error_code none;
   if (words.empty() || !std::filesystem::exists(words[0], none)) return {};
   Weights weights{.from = words[0], .to = {}, .network = {}};
-  for (size_t i = 1; i < words.size(); i += 2) {
+  for (size_t i = 1; i < words.size(); ++i) {
+    weights.quiet |= words[i] == "--quiet";
+    weights.json |= words[i] == "--json";
+    if (words[i] == "--quiet" || words[i] == "--json") continue;
     std::string* value = words[i] == "-o" || words[i] == "--output" ? &weights.to
                          : words[i] == "--network"                  ? &weights.network
                                                                     : nullptr;
@@ -44,7 +50,7 @@ std::optional<Weights> weights_to_export(const std::vector<std::string>& words) 
       throw Error(ErrorCode::usage,
                   fmt::format("renkei model export {}: '{}' is not understood", words[0], words[i]),
                   "write: renkei model export RUN -o FILE.safetensors [--network FILE.pt2]");
-    *value = words[i + 1];
+    *value = words[++i];
   }
   if (weights.to.empty())
     throw Error(ErrorCode::usage, "where the weights are to go is missing",
@@ -65,7 +71,14 @@ int export_weights(const Invocation& invocation, Weights weights) {
                                    std::move(tensors), weights.from.string());
   }
   capture::write_weights_file(weights.to, tensors, weights.network);
-  fmt::print("{} tensors written: {}\n", tensors.size(), weights.to);
+  if (weights.json)
+    fmt::print("{}\n", nlohmann::json{{"command", "model export"},
+                                      {"version", kVersion},
+                                      {"tensors", tensors.size()},
+                                      {"output", weights.to}}
+                           .dump(2));
+  else if (!weights.quiet)
+    fmt::print("{} tensors written: {}\n", tensors.size(), weights.to);
   return 0;
 }
 

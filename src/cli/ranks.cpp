@@ -42,16 +42,24 @@ int supervise_local_ranks(Invocation& invocation) {
   program[0] = std::filesystem::read_symlink("/proc/self/exe");
   cluster::check_limits(cluster::current_limits(), invocation.ranks);
   job::note_beginning_for_ranks();
+  const bool held = invocation.json || invocation.restarts > 0;
   for (int start = 0;; ++start) {
     const auto result = cluster::supervise(
         cluster::local_launch_command(invocation.ranks, program),
         {{job::kStartsVariable, std::to_string(job::Faults::earlier_starts() + start)}},
         {.deadline_seconds = invocation.settings.seconds("comm.timeout"),
-         .ranks = invocation.ranks});
-    if (!result.failure) return result.exit_code;
+         .ranks = invocation.ranks},
+        held ? cluster::Output::held_back : cluster::Output::passed_on);
+    if (!result.failure) {
+      fmt::print("{}", result.output);
+      return result.exit_code;
+    }
     // Another kind of failure would only come again.
     const bool again = start < invocation.restarts && !result.interrupted &&
                        result.failure->code == ErrorCode::communication;
+    // A check that failed has printed its result, which is the one object of stdout.
+    const bool has_result = result.failure->code == ErrorCode::check && !result.output.empty();
+    if (!again && (has_result || !invocation.json)) fmt::print("{}", result.output);
     tell_user(*result.failure, invocation.command, invocation.json && !again);
     write_failure_file(result.run_directory, *result.failure, invocation.command);
     if (!again) return result.exit_code;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,7 +115,7 @@ void pass_signal_on(int signal) {
 }
 
 pid_t start(const std::vector<std::string>& command,
-            const std::map<std::string, std::string>& environment, int error_end) {
+            const std::map<std::string, std::string>& environment, int error_end, int output_file) {
   const bool terminal = ::isatty(STDERR_FILENO);
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -123,6 +124,7 @@ pid_t start(const std::vector<std::string>& command,
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (terminal) ::setenv("RENKEI_TERMINAL", "1", 1);
   ::dup2(error_end, STDERR_FILENO);
+  if (output_file >= 0) ::dup2(output_file, STDOUT_FILENO);
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
   std::vector<char*> arguments;
@@ -132,6 +134,36 @@ pid_t start(const std::vector<std::string>& command,
   std::fprintf(stderr, "could not run %s: %s\n", arguments[0], std::strerror(errno));
   ::_exit(127);
 }
+
+// A file in memory without a name.
+class HeldOutput {
+ public:
+  explicit HeldOutput(Output output) {
+    if (output == Output::passed_on) return;
+    file_ = ::memfd_create("renkei-output", MFD_CLOEXEC);
+    if (file_ < 0)
+      throw Error(ErrorCode::communication,
+                  fmt::format("could not make a file in memory: {}", std::strerror(errno)));
+  }
+  ~HeldOutput() {
+    if (file_ >= 0) ::close(file_);
+  }
+  HeldOutput(const HeldOutput&) = delete;
+  HeldOutput& operator=(const HeldOutput&) = delete;
+
+  int file() const { return file_; }
+  std::string text() const {
+    std::string all;
+    std::array<char, 4096> buffer;
+    for (ssize_t count; file_ >= 0 && (count = ::pread(file_, buffer.data(), buffer.size(),
+                                                       static_cast<off_t>(all.size()))) > 0;)
+      all.append(buffer.data(), static_cast<size_t>(count));
+    return all;
+  }
+
+ private:
+  int file_ = -1;
+};
 
 int wait_for(pid_t child) {
   int status = 0;
@@ -161,8 +193,9 @@ std::optional<LostRank> find_lost_rank(const std::string& words) {
 
 SupervisedResult supervise(const std::vector<std::string>& command,
                            const std::map<std::string, std::string>& environment,
-                           const Watch& watch) {
+                           const Watch& watch, Output output) {
   const Notes notes;
+  const HeldOutput held(output);
   std::map<std::string, std::string> variables = environment;
   variables[kNotesVariable] = notes.directory();
   std::array<int, 2> ends{};
@@ -170,7 +203,7 @@ SupervisedResult supervise(const std::vector<std::string>& command,
     throw Error(ErrorCode::communication,
                 fmt::format("could not make a pipe: {}", std::strerror(errno)));
 
-  const pid_t child = start(command, variables, ends[1]);
+  const pid_t child = start(command, variables, ends[1], held.file());
   ::close(ends[1]);
   job_pid = child;
   interrupted_by = 0;
@@ -194,6 +227,7 @@ SupervisedResult supervise(const std::vector<std::string>& command,
   job_pid = 0;
 
   SupervisedResult result{.exit_code = launcher_code, .run_directory = notes.run_directory()};
+  result.output = held.text();
   if (launcher_code == 0) return result;
   if (interrupted_by != 0) {
     // The shell's convention for a program that a signal has ended.

@@ -20,14 +20,19 @@ struct SupervisedResult {
   std::optional<Error> failure = {};         // why, when exit_code is not 0
   std::filesystem::path run_directory = {};  // where the job said it runs; may be empty
   bool interrupted = false;                  // by a signal that was meant for the job
+  std::string output = {};                   // that was held back
 };
+
+// What becomes of what the job writes to stdout. Held back, the caller decides: a job that is
+// started again, or that loses a rank after its last word, must not be heard twice.
+enum class Output : uint8_t { passed_on, held_back };
 
 // Returns when all ranks have ended. SIGTERM, SIGHUP and SIGUSR1 reach the ranks as SIGUSR1, upon
 // which they save and end; a second signal, and SIGINT, end them at once.
 // A rank that is stuck where it can't watch itself ends the job.
 SupervisedResult supervise(const std::vector<std::string>& command,
                            const std::map<std::string, std::string>& environment = {},
-                           const Watch& watch = {});
+                           const Watch& watch = {}, Output output = Output::passed_on);
 
 struct LostRank {
   std::optional<int> rank;
