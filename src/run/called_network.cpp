@@ -67,7 +67,7 @@ CalledNetwork::CalledNetwork(const TrainJob& job, const TrainOptions& options, B
   Program& training = *programs_.emplace_back(std::make_unique<Program>());
   training.phase = training_.get();
   prepare(training);
-  limit_device();
+  device_.emplace(0, held(), world_.rank(), world_.host(world_.rank()));
 }
 
 CalledNetwork::~CalledNetwork() = default;
@@ -75,6 +75,11 @@ CalledNetwork::~CalledNetwork() = default;
 void CalledNetwork::limit_device() {
   device_.reset();
   device_.emplace(options_.device_memory, held(), world_.rank(), world_.host(world_.rank()));
+}
+
+void CalledNetwork::close() {
+  device_.reset();
+  Worker::close();
 }
 
 int CalledNetwork::add(const BoundProgram& network) {
@@ -171,9 +176,9 @@ std::vector<CalledNetwork::Words> CalledNetwork::meet(const Words& mine) {
   std::vector<Words> all(ranks, Words{});
   all[static_cast<size_t>(world_.rank())] = mine;
   if (ranks == 1) return all;
-  const std::string_view purpose = kPurposes.at(static_cast<size_t>(mine[0]));
+  // By one name, whatever the purpose: that ranks differ in it is told below.
   job_.communicator.allreduce(comm::Buffer(std::span(all.front().data(), ranks * kWords)),
-                              comm::Reduction::sum, call(fmt::format("call of {}", purpose)));
+                              comm::Reduction::sum, call("call of a staged model"));
   const auto refuse = [&](size_t rank, const std::string& message, const std::string& hint) {
     Error error(ErrorCode::usage, message, hint);
     error.rank = static_cast<int>(rank);
@@ -500,13 +505,20 @@ void CalledNetwork::bring_gradients(const Call& of, const std::vector<torch::Ten
   moves.finish(call("exchange of the gradients of outputs"));
 }
 
+void CalledNetwork::keep_reached(int set) {
+  ParameterUpdater* updater = parameters(set).updater();
+  if (!updater) return;
+  std::vector<int64_t>& kept = reached_[set];
+  kept.resize(updater->reached().size());
+  std::ranges::transform(kept, updater->reached(), kept.begin(), std::ranges::max);
+}
+
 // As in PyTorch, what backward did not reach has no gradient, unless it had one before.
 void CalledNetwork::forget_unreached(bool everywhere) {
   for (const auto& [set, shared] : parameters_) {
     if (!shared->flat()) continue;
-    const auto found = reached_.find(set);
-    std::vector<int64_t> reached =
-        found == reached_.end() ? shared->updater()->reached() : found->second;
+    keep_reached(set);
+    std::vector<int64_t> reached = reached_[set];
     if (everywhere && shared->communicator().transport().size() > 1)
       shared->communicator().allreduce(comm::Buffer(std::span(reached)), comm::Reduction::max,
                                        call("exchange of the parameters in use"));
@@ -542,12 +554,15 @@ void CalledNetwork::execute(const Task& task) {
       Stage& here = stage(task.stage);
       compute_as(here);
       here.forward(micro, phase_->mode, context_);
-      // A stage that will compute again keeps nothing of what it has made.
       std::vector<torch::Tensor>& results = results_[{task.stage, task.micro_batch}];
       for (size_t i = 0; i < phase_->network.outputs().size(); ++i) {
         const torch::Tensor made = here.result(micro, i);
         results.push_back(made.defined() ? made.detach() : made);
       }
+      // A stage that will compute again keeps nothing of what it has made; one that sends does so
+      // until it has sent.
+      if (here.place().recompute && phase_->network.stage(task.stage).outgoing.empty())
+        micro.made.clear();
       return;
     }
     case TaskKind::backward: {
@@ -557,10 +572,10 @@ void CalledNetwork::execute(const Task& task) {
       return stage(task.stage).backward(micro, {}, Stage::Part::whole, context_);
     }
     case TaskKind::begin_reduce:
-      // Tied parameters are reduced after all backwards, and begin to count anew then.
-      if (ParameterUpdater* updater = parameters(task.stage).updater();
-          updater && task.stage >= phase_->network.stages())
-        reached_[task.stage] = updater->reached();
+    case TaskKind::reduce:
+      // In one of them the updater begins to count anew. By then earlier micro-batches have used
+      // parameters, or all have: of tied parameters, and of a stage in segments.
+      keep_reached(task.stage);
       return Worker::execute(task);
     case TaskKind::loss:
       return links_.outbox().wait(call("transfers between stages"));

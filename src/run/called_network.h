@@ -86,9 +86,10 @@ class CalledNetwork : private Worker {
   void record(timeline::Recorder* recorder) { recorder_ = recorder; }
   int64_t steps() const { return step_; }  // forwards in training so far
   void go_to(int64_t step) { step_ = step; }
-  using Worker::close;
+  // The device's limit ends with it.
+  void close();
   using Worker::held;
-  // Who holds how much may change: the device's limit holds for what is there now.
+  // From now on, when no rank has more than its own: the limit of the device's memory holds.
   void limit_device();
 
  private:
@@ -107,6 +108,7 @@ class CalledNetwork : private Worker {
   void bring_gradients(const Call& call, const std::vector<torch::Tensor>& gradients,
                        const std::vector<Words>& all);
   void prepare_gradients();
+  void keep_reached(int set);
   void forget_unreached(bool everywhere);
   void execute(const schedule::Task& task);
   void execute_recorded(const schedule::Task& task);
@@ -118,7 +120,7 @@ class CalledNetwork : private Worker {
   int64_t step_ = 0, calls_ = 0;
   bool buffers_changed_ = false;                   // since they were exchanged
   bool gradients_are_reduced_ = true;              // those that are there
-  std::map<int, std::vector<int64_t>> reached_;    // by set
+  std::map<int, std::vector<int64_t>> reached_;    // by set, before its reduction began
   std::map<int, std::vector<bool>> had_gradient_;  // by set, before this backward
   std::vector<Moves> loads_;                       // of each micro-batch
   std::map<std::pair<int, int>, std::vector<torch::Tensor>> results_;  // by stage, micro-batch
