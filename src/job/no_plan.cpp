@@ -22,6 +22,13 @@ void throw_nothing_fits(const plan::Problem& problem, const plan::StepModel& ste
           : problem.machine.kinds[static_cast<size_t>(problem.devices.front().kind)].memory_bytes;
   std::string what = fmt::format("no plan fits {} device{} with {}", problem.devices.size(),
                                  problem.devices.size() == 1 ? "" : "s", memory(limit));
+  const auto ops = static_cast<int>(problem.graph.ops.size());
+  if (options.stages && *options.stages > ops)
+    throw Error(ErrorCode::usage,
+                fmt::format("{} stages are asked for, and the network has {} operation{} that can "
+                            "be put into one",
+                            *options.stages, ops, ops == 1 ? "" : "s"),
+                "ask for fewer stages");
   if (result.rejected.empty())
     throw Error(
         ErrorCode::usage,

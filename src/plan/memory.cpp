@@ -22,17 +22,15 @@ StageMemory stage_memory(const graph::Cuts& cuts, size_t from, size_t to,
   const double inputs = cuts.crossing_bytes(from).at(samples);
   const double outputs = cuts.crossing_bytes(to).at(samples);
   const double saved = bytes.saved.at(samples);
-  StageMemory memory{.parameters = bytes.trainable + bytes.buffers, .gradients = bytes.trainable};
+  const int owners = options.shared_parameters ? options.replicas : 1;
+  StageMemory memory{.parameters = bytes.trainable / owners + bytes.buffers,
+                     .gradients = bytes.trainable};
   memory.optimizer = options.optimizer_state * bytes.trainable /
                      (options.sharded_optimizer ? options.replicas : 1);
   const int whole = options.in_flight.whole, put_off = options.in_flight.all - whole;
   memory.activations = whole * inputs + put_off * bytes.deferred.at(samples);
   if (options.recompute) {
-    // Only of the whole network: the search asks for thousands of stages, and a pipeline has made
-    // them small already.
-    Segments segments{.cuts = {}, .saved_bytes = saved};
-    if (from == 0 && to == cuts.last())
-      segments = cheapest_segments(cuts, from, to, samples, whole);
+    Segments segments = planned_segments(cuts, from, to, samples, whole);
     memory.activations += segments.bytes(whole);
     memory.segment_cuts = std::move(segments.cuts);
   } else {

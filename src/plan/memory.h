@@ -1,6 +1,6 @@
 // What a rank keeps in memory for a stage, part by part:
 //
-//   parameters    trainable ones and buffers
+//   parameters    trainable ones, or its share where replicas have them in common, and buffers
 //   gradients     as much as the trainable parameters
 //   optimizer     `optimizer_state` bytes for each byte of them, divided among the replicas when
 //                 the optimizer is sharded
@@ -43,6 +43,7 @@ struct MemoryOptions {
   int replicas = 1;
   bool recompute = false;
   bool sharded_optimizer = false;
+  bool shared_parameters = false;  // the replicas have them in common
   double optimizer_state = 1;
 };
 

@@ -143,6 +143,7 @@ StageMemory Objective::memory(const GroupCosts& group, size_t from, size_t to, d
                        .replicas = group.ranks,
                        .recompute = recompute,
                        .sharded_optimizer = sharded || group.shares,
+                       .shared_parameters = group.shares,
                        .optimizer_state = problem_.optimizer_state});
 }
 

@@ -74,4 +74,10 @@ Segments cheapest_segments(const graph::Cuts& cuts, size_t from, size_t to, doub
   return best;
 }
 
+Segments planned_segments(const graph::Cuts& cuts, size_t from, size_t to, double samples,
+                          int whole) {
+  if (from == 0 && to == cuts.last()) return cheapest_segments(cuts, from, to, samples, whole);
+  return {.cuts = {}, .saved_bytes = cuts.bytes(from, to).saved.at(samples)};
+}
+
 }  // namespace renkei::plan

@@ -27,4 +27,9 @@ struct Segments {
 Segments cheapest_segments(const graph::Cuts& cuts, size_t from, size_t to, double samples,
                            int whole);
 
+// Those that a plan has: of the whole network the cheapest, of a stage of a pipeline one. The
+// search asks for thousands of stages, and a pipeline has made them small already.
+Segments planned_segments(const graph::Cuts& cuts, size_t from, size_t to, double samples,
+                          int whole);
+
 }  // namespace renkei::plan

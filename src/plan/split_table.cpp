@@ -111,7 +111,7 @@ SplitTable::Row SplitTable::fill(const GroupCosts& group) const {
       entry.saved = static_cast<float>(cuts.bytes(marks_[from], marks_[to]).saved.at(samples));
       entry.inputs = static_cast<float>(cuts.crossing_bytes(marks_[from]).at(samples));
       if (entry.resident + entry.inputs + entry.saved > row.limit) {
-        const Segments segments = cheapest_segments(cuts, marks_[from], marks_[to], samples, 1);
+        const Segments segments = planned_segments(cuts, marks_[from], marks_[to], samples, 1);
         entry.kept = static_cast<float>(segments.kept_bytes);
         entry.segment = static_cast<float>(segments.saved_bytes);
       } else {

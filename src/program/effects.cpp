@@ -55,8 +55,6 @@ const std::vector<std::string_view>* silent_writes(const Op& op, const Target& t
   static const std::vector<std::string_view> best{"values", "indices"};
   static const std::vector<std::string_view> output{"out"};
   static const std::vector<std::string_view> state{"state"};
-  static const Names training{"batch_norm",       "native_batch_norm", "_native_batch_norm_legit",
-                              "cudnn_batch_norm", "miopen_batch_norm", "_batch_norm_impl_index"};
   static const std::map<std::string_view, const std::vector<std::string_view>*> always{
       {"_batch_norm_with_update", &statistics},
       {"batch_norm_gather_stats", &statistics},
@@ -72,7 +70,7 @@ const std::vector<std::string_view>* silent_writes(const Op& op, const Target& t
   if (target.library == "renkei" && target.name.find("batch_norm") != target.name.npos)
     return flag(op, "training", true) ? &statistics : nullptr;
   if (target.library != "aten") return nullptr;
-  if (training.contains(target.name)) return flag(op, "training", true) ? &statistics : nullptr;
+  if (is_batch_norm(target.name)) return flag(op, "training", true) ? &statistics : nullptr;
   if (target.name == "instance_norm")
     return flag(op, "use_input_stats", true) ? &statistics : nullptr;
   const auto found = always.find(target.name);
@@ -350,6 +348,20 @@ bool is_view(const Op& op) {
   if (op.target == "operator.getitem") return true;
   return target.library == "aten" && aliases().contains(target.name) &&
          !compute.contains(target.name);
+}
+
+bool is_batch_norm(std::string_view name) {
+  static const Names forms{"batch_norm",       "native_batch_norm", "_native_batch_norm_legit",
+                           "cudnn_batch_norm", "miopen_batch_norm", "_batch_norm_impl_index"};
+  return forms.contains(name);
+}
+
+bool normalises_by_batch(const Op& op) {
+  const Target target = parts_of(op.target);
+  if (target.library == "renkei") return target.name == "batch_norm";
+  if (target.library != "aten") return false;
+  return target.name == "_batch_norm_with_update" ||
+         (is_batch_norm(target.name) && flag(op, "training", true));
 }
 
 bool draws(const Op& op) {

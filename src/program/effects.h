@@ -37,6 +37,12 @@ bool is_view(const Op& op);
 // Whether it draws random numbers, given its arguments: dropout in training does.
 bool draws(const Op& op);
 
+// Whether it normalises by the statistics of the batch, as in training.
+bool normalises_by_batch(const Op& op);
+
+// aten's batch_norm in its forms that have an argument `training`.
+bool is_batch_norm(std::string_view name);
+
 // Whether a gradient can go from its outputs to its arguments.
 bool differentiable(const Op& op);
 

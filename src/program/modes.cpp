@@ -42,16 +42,13 @@ void use_running_statistics(Op& op, std::string_view setting) {
 bool becomes_its_argument(const Program& program, Op& op) {
   static const std::set<std::string_view> dropouts{"dropout", "feature_dropout", "alpha_dropout",
                                                    "feature_alpha_dropout"};
-  static const std::set<std::string_view> norms{
-      "batch_norm",       "native_batch_norm", "_native_batch_norm_legit",
-      "cudnn_batch_norm", "miopen_batch_norm", "_batch_norm_impl_index"};
   if (counts_batches(program, op)) return true;
   const Target target = parts_of(op.target);
   if (target.library != "aten") return false;
   std::string_view name = target.name;
   if (name.ends_with('_')) name.remove_suffix(1);
   if (dropouts.contains(name)) return true;
-  if (norms.contains(name)) use_running_statistics(op, "training");
+  if (is_batch_norm(name)) use_running_statistics(op, "training");
   if (name == "instance_norm") use_running_statistics(op, "use_input_stats");
   if (name == "_batch_norm_with_update") op.target = "aten._batch_norm_no_update.default";
   if (name == "native_dropout") set_argument(op, "train", false);

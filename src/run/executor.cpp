@@ -69,6 +69,7 @@ struct Executor::Code {
     std::vector<Register> last_uses;
     bool returns_list = false;
     bool no_grad = false;
+    bool normalises_by_batch = false;
     int draws_as = -1;      // the number of an operation that draws
     int generator_at = -1;  // its argument for a generator
     int context_at = -1;    // the argument for the ExecutionContext
@@ -106,6 +107,8 @@ struct Executor::Code {
   Instruction compile(const Program& program, int number) {
     const Op& op = program.ops[static_cast<size_t>(number)];
     Instruction made{.place = place_of(op), .no_grad = op.no_grad};
+    // Ours looks at its samples itself, where ranks may be normalised together.
+    made.normalises_by_batch = op.target.starts_with("aten.") && program::normalises_by_batch(op);
     made.size_op = size_op_of(op.target);
     if (made.size_op) {
       for (const program::NamedArgument& argument : op.arguments)
@@ -205,6 +208,11 @@ struct Executor::Code {
     stack.reserve(instruction.arguments.size());
     for (const ArgumentValue& argument : instruction.arguments)
       stack.push_back(value_of(argument, values));
+    if (instruction.normalises_by_batch && stack[0].isTensor()) {
+      const at::Tensor& input = stack[0].toTensor();
+      context.batch_norm.check_values(static_cast<double>(input.numel()) /
+                                      static_cast<double>(std::max<int64_t>(1, input.size(1))));
+    }
     if (instruction.size_op) {
       stack = {evaluate(*instruction.size_op, stack, instruction.place)};
     } else {

@@ -112,8 +112,11 @@ class Measurement {
  private:
   torch::Tensor samples_of(int input) const {
     const auto given = options_.inputs.find(std::string(program_.input_name(input)));
-    if (given == options_.inputs.end() || given->second.size(0) == 0)
-      return torch::zeros(program_.shape(input, samples_), program_.dtype(input));
+    const std::vector<int64_t> sizes = program_.shape(input, samples_);
+    if (given == options_.inputs.end()) return torch::zeros(sizes, program_.dtype(input));
+    if (given->second.sizes() == at::IntArrayRef(sizes)) return given->second;
+    if (given->second.dim() == 0 || given->second.size(0) == 0)
+      return torch::zeros(sizes, program_.dtype(input));
     return given->second.index_select(0, torch::arange(samples_).remainder(given->second.size(0)));
   }
 

@@ -125,6 +125,13 @@ class Worker {
   void join_tensor_group();
   int group_number(int set) const;
   void prepare_batch_norm();
+  // Of every micro-batch of every replica, in the first and the last step of an epoch.
+  struct SampleCount {
+    int64_t step;
+    int replicas;
+    int64_t samples;
+  };
+  std::vector<SampleCount> sample_counts() const;
   data::SamplerOptions sampling() const;
   // For the stages of this rank; only the fields that they use are read.
   std::unique_ptr<BatchLoader> make_loader(const Phase& phase, const data::Dataset& data,

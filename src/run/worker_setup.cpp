@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "comm/transport/tags.h"
 #include "plan/plan_file.h"
+#include "program/effects.h"
 #include "run/buffers.h"
 #include "run/memory.h"
 #include "run/worker.h"
@@ -41,6 +42,20 @@ std::vector<plan::Share> shares_of(const Model& model, int tensor) {
   return shares;
 }
 
+// Whether batch normalisation has one value of a channel in a sample, as after a dense layer.
+bool single_values_of_a_sample(const program::Program& program) {
+  if (program.symbols.size() != 1) return false;  // sizes that only the run knows
+  return std::ranges::any_of(program.ops, [&](const program::Op& op) {
+    if (!program::normalises_by_batch(op)) return false;
+    const auto& input = program.value(program::references(op).front());
+    const auto sizes = program::sizes_of(input, program::with_batch(program, 1));
+    int64_t values = 1;
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (d != 1) values *= sizes[d];
+    return values == 1;
+  });
+}
+
 // What the operations of a rank begin with.
 ExecutionContext make_context(const TrainOptions& options) {
   ExecutionContext context{.winograd = options.compute.winograd,
@@ -48,6 +63,7 @@ ExecutionContext make_context(const TrainOptions& options) {
                            .products = options.compute.products};
   context.sink.direct = options.compute.direct_gradients;
   context.batch_norm.mode = options.batch_norm;
+  context.batch_norm.refuses_single = true;
   return context;
 }
 
@@ -230,23 +246,14 @@ void Worker::join_tensor_group() {
                             optim::name_of(optimizer)),
                 "choose another optimizer, or --set plan.tensor=1");
   // Ranks that divide a batch by samples all need some.
-  const Lanes& lanes = training_->lanes;
-  const int64_t last = lanes.sampler().steps_per_epoch() - 1;
   if (job_.model.divides_batch)
-    for (const int64_t step : {int64_t{0}, last})
-      for (const auto& ranks : ranks_of_stage_)
-        for (int replica = 0; replica < static_cast<int>(ranks.size()); ++replica)
-          for (int m = 0; m < lanes.micro_batches(); ++m) {
-            const int64_t samples =
-                lanes.samples(step, m, lanes.of_replica(replica, static_cast<int>(ranks.size())));
-            if (step < options_.steps.value_or(last + 1) && samples > 0 &&
-                samples < job_.plan.tensor)
-              throw Error(ErrorCode::usage,
-                          fmt::format("a micro-batch of step {} of an epoch has {} samples, and {} "
-                                      "ranks divide them",
-                                      step, samples, job_.plan.tensor),
-                          "use another batch or fewer micro-batches, or --set plan.tensor=1");
-          }
+    for (const SampleCount& count : sample_counts())
+      if (count.samples > 0 && count.samples < job_.plan.tensor)
+        throw Error(ErrorCode::usage,
+                    fmt::format("a micro-batch of step {} of an epoch has {} samples, and {} "
+                                "ranks divide them",
+                                count.step, count.samples, job_.plan.tensor),
+                    "use another batch or fewer micro-batches, or --set plan.tensor=1");
   const int number = group_number(static_cast<int>(sets_.size())) + job_.plan.chunks;
   tensor_transport_ = std::make_unique<comm::SubTransport>(world_, tensor_.ranks, channel(number));
   comm::CommunicatorOptions options = job_.communicator.options_among(tensor_.ranks);
@@ -262,22 +269,38 @@ Worker::~Worker() = default;
 
 // Synchronised, each stage exchanges its sums among its replicas, beside what the reducer's thread
 // does.
-void Worker::prepare_batch_norm() {
-  if (options_.batch_norm != BatchNormMode::synchronised) return;
+std::vector<Worker::SampleCount> Worker::sample_counts() const {
   const Lanes& lanes = training_->lanes;
   const int64_t last = lanes.sampler().steps_per_epoch() - 1;
+  std::vector<SampleCount> list;
   for (const int64_t step : {int64_t{0}, last})
     for (const auto& ranks : ranks_of_stage_)
       for (int replica = 0; replica < static_cast<int>(ranks.size()); ++replica)
-        for (int m = 0; m < lanes.micro_batches(); ++m)
-          if (step < options_.steps.value_or(last + 1) &&
-              lanes.samples(step, m, lanes.of_replica(replica, static_cast<int>(ranks.size()))) ==
-                  0)
-            throw Error(ErrorCode::usage,
-                        fmt::format("synchronised batch normalisation needs samples on every rank, "
-                                    "and step {} of an epoch has {} for {} ranks",
-                                    step, lanes.sampler().batch(step).size(), ranks.size()),
-                        "use another batch, or --set train.batch_norm=rank");
+        for (int m = 0; m < lanes.micro_batches(); ++m) {
+          if (step >= options_.steps.value_or(last + 1)) continue;
+          const auto replicas = static_cast<int>(ranks.size());
+          list.push_back(
+              {step, replicas, lanes.samples(step, m, lanes.of_replica(replica, replicas))});
+        }
+  return list;
+}
+
+void Worker::prepare_batch_norm() {
+  if (options_.batch_norm != BatchNormMode::synchronised) {
+    // Told now, not at the end of an epoch.
+    if (!job_.called && single_values_of_a_sample(training_->network.program()))
+      for (const SampleCount& count : sample_counts())
+        if (count.samples == 1) refuse_single_values();
+    return;
+  }
+  for (const SampleCount& count : sample_counts())
+    if (count.samples == 0)
+      throw Error(ErrorCode::usage,
+                  fmt::format("synchronised batch normalisation needs samples on every rank, "
+                              "and step {} of an epoch has {} for {} ranks",
+                              count.step, training_->lanes.sampler().batch(count.step).size(),
+                              count.replicas),
+                  "use another batch, or --set train.batch_norm=rank");
   const int first = group_number(static_cast<int>(sets_.size()));
   for (const Stage& stage : training_->stages) {
     const int number = stage.number();

@@ -86,9 +86,11 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
     if (synchronised(context)) {
       saved->statistics = compute::batch_norm_statistics(shape, data(input));
       combine_over_ranks(saved->statistics, saved->values, *context);
+      context->batch_norm.check_values(saved->values);
       compute::batch_norm_apply(shape, data(input), saved->statistics, data(gamma), data(beta),
                                 epsilon, tail, place(output));
     } else {
+      if (context) context->batch_norm.check_values(saved->values);
       saved->statistics = compute::batch_norm_forward(shape, data(input), data(gamma), data(beta),
                                                       epsilon, tail, place(output));
     }
