@@ -15,6 +15,7 @@ import pt2_test
 import torch
 import training
 from export_model import export_model, parse_input
+from kinks import tame
 
 BATCH = 8
 LEARNING_RATE = 0.01
@@ -25,7 +26,7 @@ class MixedPrecision(training.TrainingCase):
         network = zoo.NETWORKS[name]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = training.tame(network.make())
+            model = tame(network.make())
             specs = [parse_input(text) for text in network.inputs]
             export_model(model, specs, self.path / "net.pt2")
         initial = {key: value.clone() for key, value in model.state_dict().items()}
@@ -37,7 +38,7 @@ class MixedPrecision(training.TrainingCase):
                 with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
                     return pt2_test.loss_of(net, specs, inputs, target)
 
-            return eager.train(twin, pt2_test.samples_of(twin, specs, BATCH, training.SEED), loss,
+            return eager.train(twin, pt2_test.samples_of(twin, specs, BATCH), loss,
                                eager.Job(steps=training.STEPS, lr=LEARNING_RATE, momentum=training.MOMENTUM, parts=2,
                                          own_buffers=True))  # fmt: skip
 

@@ -30,6 +30,7 @@ SMALLER = (
     (r"--devices 1024 ", "--devices 32 "),
     (r"model\.hidden=12288", "model.hidden=1536"),
     (r"model\.layers=(96|24)", "model.layers=6"),
+    (r"--model gpt --data random", "--model gpt --data random --batch 4 --set model.hidden=64 --set model.layers=2"),
 )  # fmt: skip
 
 # Not run here: why, and which test runs it.
@@ -43,6 +44,7 @@ NOT_HERE = {
     r"vgg11|resnet50|--plan auto --stages 4": "takes minutes: tests/cli/pipeline_test.py, tests/cli/torchvision_test.py",
     r"^run ": "tests/python",
     r"towers|gpt3\.pt2|model\.json|net\.pt2|RUN": "a file of the reader's: tests/cli/named_inputs_test.py, plan_test.py",
+    r"new\.npz": "a file of the reader's: tests/cli/saved_model_test.py",
     r"^tune|best\.toml": "tests/cli/tune_test.py",
     r"--memory-limit": "takes GiB of data: bench/data.py",
 }  # fmt: skip

@@ -15,6 +15,7 @@ import eager
 import torch
 import training
 from export_model import InputSpec, export_model, parse_input
+from kinks import tame
 
 ALL = "--all" in sys.argv
 FEW = ("resnet18", "timm/vit_tiny_patch16_224", "timm/ghostnet_050", "hf/gpt2", "hf/bert_labels")
@@ -36,7 +37,7 @@ class Networks(training.TrainingCase):
         network = zoo.NETWORKS[name]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = training.tame(network.make())
+            model = tame(network.make())
             specs = [parse_input(text) for text in network.inputs]
             export_model(model, specs, self.path / "net.pt2")
         ways = ("ranks", LARGER), ("stages", SMALLER), ("ranks", SMALLER), ("stages", LARGER)

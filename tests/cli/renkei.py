@@ -53,10 +53,10 @@ class Case(unittest.TestCase):
                     continue
                 words = Path(f"/proc/{entry}/environ").read_text().split("\0")
                 variables = dict(word.split("=", 1) for word in words if "=" in word)
+                program = os.readlink(f"/proc/{entry}/exe").removesuffix("-torch")
             except (OSError, ValueError):
-                continue
+                continue  # it has ended meanwhile
             rank = variables.get("OMPI_COMM_WORLD_RANK", variables.get("PMI_RANK"))
-            program = os.readlink(f"/proc/{entry}/exe").removesuffix("-torch")
             if rank is not None and program == os.path.realpath(PROGRAM):
                 found[int(rank)] = int(entry)
         self.assertEqual(sorted(found), list(range(ranks)))

@@ -16,7 +16,7 @@ from torch import nn
 
 from renkei import Case
 
-SAMPLES, WORDS, TOKENS = 132, 20, 6
+SAMPLES, WORDS, TOKENS = 131, 20, 6
 
 
 class Tied(nn.Module):
@@ -50,7 +50,7 @@ class SavedModel(Case):
         cls.ids = numbers.integers(0, WORDS, (SAMPLES, TOKENS))
         np.savez(case.path / "set.npz", x=cls.ids, y=numbers.integers(0, WORDS, SAMPLES))
         np.savez(case.path / "unlabelled.npz", x=cls.ids)
-        case.run_json("train", "--model", "net.pt2", "--data", "set.npz", "--batch", 16, "--epochs", 1, "-n", 2,
+        case.run_json("train", "--model", "net.pt2", "--data", "set.npz", "--batch", 16, "--steps", 8, "-n", 2,
                       "--run-dir", "run", "--checkpoint-every", "3steps")  # fmt: skip
         cls.weights = load_file(case.path / "run/model.safetensors")
         cls.model = Tied()
@@ -80,6 +80,11 @@ class SavedModel(Case):
         self.run_json("predict", "run", "--top", 3, "-o", "top.jsonl")
         best = [json.loads(line)["classes"] for line in (self.path / "top.jsonl").read_text().splitlines()]
         np.testing.assert_array_equal(best, np.argsort(-rows, axis=1, kind="stable")[:, :3])
+
+    def test_a_single_sample_on_a_rank_is_no_batch_to_normalise_by(self) -> None:
+        # 131 samples leave 3 for the last step, 2 and 1 on two ranks: as PyTorch, but before the first step.
+        self.assert_fails(2, "more than one value of a channel", "choose a batch", "train", "--model", "net.pt2", "--data",
+                          "set.npz", "--batch", 16, "--epochs", 1, "-n", 2, "--run-dir", "single", "--quiet")  # fmt: skip
 
     def test_predictions_that_can_not_be_made_are_refused(self) -> None:
         for code, message, hint, *words in (

@@ -12,6 +12,7 @@ import torchvision_ops  # noqa: F401, I001  (before torchvision)
 import eager
 import torchvision
 import training
+from kinks import tame
 from safetensors.torch import save_file
 
 ALL = "--all" in sys.argv
@@ -29,7 +30,7 @@ class Torchvision(training.TrainingCase):
     def check(self, name: str, size: int, **options: object) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Inception announces a change of its initial values
-            model = training.tame(getattr(torchvision.models, name)(num_classes=CLASSES, **options))
+            model = tame(getattr(torchvision.models, name)(num_classes=CLASSES, **options))
         initial = {name: value.detach().clone() for name, value in model.state_dict().items()}
         save_file(initial, self.path / "weights.safetensors")
         samples = eager.Samples(training.SEED, BATCH, (((3, size, size), None),), CLASSES)
