@@ -15,6 +15,8 @@ struct WasInPlace {
 std::vector<WasInPlace> make_functional(Editor& editor);
 // Operations that give what they are given: dropout of nothing, concatenation of one.
 void remove_identities(Editor& editor, std::vector<Applied>& applied);
+// Images in bf16.
+void keep_channels_last(Editor& editor, std::vector<Applied>& applied);
 // choose_layouts (layout.h)
 void count_batches_in_kernel(Editor& editor);
 void fuse_convolution_relu(Editor& editor, std::vector<Applied>& applied);

@@ -68,6 +68,7 @@ Rewritten rewrite(const program::Program& program, const RewriteOptions& options
   if (options.bf16) use_bf16(editor, applied);
   const auto in_place = make_functional(editor);
   remove_identities(editor, applied);
+  if (options.bf16) keep_channels_last(editor, applied);
   if (options.blocked_layout) {
     choose_layouts(editor, options, applied);
     count_batches_in_kernel(editor);

@@ -54,6 +54,26 @@ TEST(MixedPrecision, WhatFollowsTakesWhatComes) {
   EXPECT_EQ(result(program, "aten.sigmoid.default"), DType::bf16);
 }
 
+TEST(MixedPrecision, ImagesHaveTheirChannelsLastUntilTheirOrderMatters) {
+  Sketch net;
+  const ValueId x = net.image(3, 32);
+  const ValueId first = net.relu_(net.batch_norm("bn", net.conv("conv", x, 16)));
+  const ValueId second = net.conv("second", net.binary("add", first, first), 16);
+  net.output(net.linear("fc", net.flatten(net.max_pool(second, 2, 2)), 10));
+  net.output(second);
+  const auto program = rewrite(net.program, kBf16).program;
+  std::vector<std::string> forms;
+  for (const Op& op : program.ops)
+    if (op.target == "aten.contiguous.default")
+      forms.push_back(std::get<Word>(*find_argument(op, "memory_format")).text);
+  // The image, and the weights of each convolution; then for flatten, and an output.
+  EXPECT_THAT(forms, testing::ElementsAre("channels_last", "channels_last", "channels_last",
+                                          "contiguous_format", "contiguous_format"));
+  const Op& flatten = op_of(program, "aten.flatten.using_ints");
+  const auto& given = std::get<Reference>(*find_argument(flatten, "self"));
+  EXPECT_THAT(program.value(given.value).name, testing::HasSubstr("contiguous_format"));
+}
+
 TEST(MixedPrecision, SumsArePromotedByTensorsThatHaveDimensions) {
   Sketch net;
   const ValueId x = net.input("x", {net.batch, 64});
