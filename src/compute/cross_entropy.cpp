@@ -70,14 +70,18 @@ namespace renkei::compute {
 HWY_EXPORT(LogSumOfRow);
 HWY_EXPORT(ProbabilitiesOfRow);
 
-void cross_entropy_forward(const RowShape& shape, const float* logits, const int64_t* targets,
-                           float* loss, float* log_sum, int64_t ignored) {
+void check_targets(const RowShape& shape, const int64_t* targets, int64_t ignored) {
   for (int64_t row = 0; row < shape.rows; ++row)
     if (targets[row] != ignored && (targets[row] < 0 || targets[row] >= shape.columns))
       throw Error(ErrorCode::data,
                   fmt::format("The target {} of row {} is not one of the {} classes.", targets[row],
                               row, shape.columns),
                   "check that the labels of the data are those of the network's last layer");
+}
+
+void cross_entropy_forward(const RowShape& shape, const float* logits, const int64_t* targets,
+                           float* loss, float* log_sum, int64_t ignored) {
+  check_targets(shape, targets, ignored);
   const auto log_sum_of = HWY_DYNAMIC_DISPATCH(LogSumOfRow);
 #pragma omp parallel for
   for (int64_t row = 0; row < shape.rows; ++row) {

@@ -12,7 +12,10 @@ namespace renkei::compute {
 // Rows with this target have no loss and no gradient: PyTorch's default.
 inline constexpr int64_t kIgnoredTarget = -100;
 
-// `loss` and `log_sum` get a value for each row. An Error where a target is not a column.
+// An Error where a target is not a column.
+void check_targets(const RowShape& shape, const int64_t* targets, int64_t ignored = kIgnoredTarget);
+
+// `loss` and `log_sum` get a value for each row. Checks the targets.
 void cross_entropy_forward(const RowShape& shape, const float* logits, const int64_t* targets,
                            float* loss, float* log_sum, int64_t ignored = kIgnoredTarget);
 

@@ -140,7 +140,8 @@ void Worker::restore(Reader& reader, const comm::Call& call) {
 }
 
 // A matrix with a checksum of each set of parameters on each rank, 0 where a rank has none to
-// answer for, becomes known to all; then all see the same.
+// answer for, becomes known to all; then all see the same. Ranks with another part of the
+// operations have other parameters under the same set.
 void Worker::compare_replicas(const comm::Call& call) {
   const auto ranks = static_cast<size_t>(world_.size());
   std::vector<uint64_t> sums(sets_.size() * ranks, 0);
@@ -152,9 +153,17 @@ void Worker::compare_replicas(const comm::Call& call) {
   job_.communicator.allreduce(
       comm::Buffer(std::span(reinterpret_cast<int64_t*>(sums.data()), sums.size())),
       comm::Reduction::sum, call);
+  std::vector<int> part_of_rank;
+  for (size_t rank = 0; rank < ranks; ++rank)
+    part_of_rank.push_back(plan::tensor_place(job_.plan, static_cast<int>(rank)).index);
   for (size_t set = 0; set < sets_.size(); ++set)
-    find_drift(std::span(sums).subspan(set * ranks, ranks), job_.model.training.program,
-               sets_[set]);
+    for (int part = 0; part < job_.plan.tensor; ++part) {
+      const auto all = std::span(sums).subspan(set * ranks, ranks);
+      std::vector<uint64_t> alike(all.begin(), all.end());
+      for (size_t rank = 0; rank < ranks; ++rank)
+        if (part_of_rank[rank] != part) alike[rank] = 0;
+      find_drift(alike, job_.model.training.program, sets_[set]);
+    }
 }
 
 // Who differs is wrong when most agree; of two nobody can tell.

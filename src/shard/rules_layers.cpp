@@ -208,16 +208,18 @@ void embedding(RuleWriter& rule) {
              {{weight, kCopied}, {indices, split(dim, blocks)}}, split(dim, blocks));
   });
   if (rule.can_split(weight, 0, 1) && rule.program().value(weight).dtype == program::DType::f32)
-    rule.add("vocabulary", {{weight, split(0)}}, kPartial).localise = [=](Op& op) {
-      op = {.target = "renkei.tp_embedding.default",
-            .arguments = {{"weight", *find_argument(op, "weight")},
-                          {"indices", *find_argument(op, "indices")},
-                          {"padding_idx", *padding}},
-            .outputs = op.outputs,
-            .module = op.module,
-            .source = op.source,
-            .no_grad = op.no_grad};
-    };
+    rule.add("vocabulary", {{weight, split(0)}}, kPartial).localise =
+        [=, parts = int64_t{rule.parts()}](Op& op) {
+          op = {.target = "renkei.tp_embedding.default",
+                .arguments = {{"weight", *find_argument(op, "weight")},
+                              {"indices", *find_argument(op, "indices")},
+                              {"padding_idx", *padding},
+                              {"parts", parts}},
+                .outputs = op.outputs,
+                .module = op.module,
+                .source = op.source,
+                .no_grad = op.no_grad};
+        };
 }
 
 // Reduction: 0 none, 1 mean, 2 sum.
@@ -245,12 +247,13 @@ void cross_entropy(RuleWriter& rule) {
   Strategy& classes = rule.add("classes", {{scores, split(1)}}, kWhole);
   const int64_t rows = batch_unit(rule.program(), rule.sizes(scores)[0]);
   classes.exchanged_bytes = 3.0 * 4 * static_cast<double>(std::max<int64_t>(rows, 1));
-  classes.localise = [=](Op& op) {
+  classes.localise = [=, parts = int64_t{rule.parts()}](Op& op) {
     op = {.target = "renkei.tp_cross_entropy.default",
           .arguments = {{"logits", *find_argument(op, "self")},
                         {"target", *find_argument(op, "target")},
                         {"ignore_index", *ignored},
-                        {"reduction", *reduction}},
+                        {"reduction", *reduction},
+                        {"parts", parts}},
           .outputs = op.outputs,
           .module = op.module,
           .source = op.source,

@@ -114,6 +114,23 @@ std::optional<List> local_list(const RuleWriter& rule, const List& list, const S
   return local;
 }
 
+// The dimensions that a squeeze takes away, by number: of what a rank has, others may be of size 1.
+std::optional<List> squeezed(const RuleWriter& rule, const Sizes& in) {
+  std::vector<int64_t> asked(in.size());
+  std::iota(asked.begin(), asked.end(), 0);
+  if (find_argument(rule.op(), "dim")) {
+    const auto dims = rule.integers("dim");
+    if (!dims) return {};
+    asked = *dims;
+  }
+  List gone;
+  for (const int64_t given : asked) {
+    const int dim = normal_dim(given, static_cast<int>(in.size()));
+    if (in[static_cast<size_t>(dim)] == Size(1)) gone.emplace_back(int64_t{dim});
+  }
+  return gone;
+}
+
 void view(RuleWriter& rule) {
   const ValueId input = rule.tensor("self");
   if (input == kNoValue) return;
@@ -128,11 +145,19 @@ void view(RuleWriter& rule) {
       list = std::get_if<List>(found);
     }
   if (!name.empty() && (!list || list->size() != out.size())) return;
+  const bool squeezes = rule.target().name == "squeeze";
+  const std::optional<List> gone = squeezes ? squeezed(rule, in) : std::nullopt;
+  if (squeezes && !gone) return;
   const auto add = [&](const Layout& before, const Layout& after) {
     const auto local = list ? local_list(rule, *list, out, after) : std::optional<List>();
     if (list && !local) return;
     Strategy& made = rule.add(name_of(before), {{input, before}}, after);
     if (list) made.localise = [name, sizes = *local](Op& op) { set_argument(op, name, sizes); };
+    if (squeezes)
+      made.localise = [dims = *gone](Op& op) {
+        op.target = "aten.squeeze.dims";
+        set_argument(op, "dim", dims);
+      };
   };
   rule.for_splits(input, [&](int dim, int64_t blocks) {
     if (const auto after = through_view(rule, in, out, split(dim, blocks)))

@@ -137,6 +137,7 @@ class Sharding {
     made_.state[static_cast<size_t>(place)].layout = layout;
   }
 
+  // With a gradient, also for a user that needs none: the next one may.
   ValueId convert(ValueId value, ValueId from, const Step& step, const Op* user) {
     const Layout& cut = step.to.is_split() ? step.to : step.from;
     program::Value made = whole_.value(value);
@@ -145,8 +146,7 @@ class Sharding {
     Op op{.target = fmt::format("renkei.{}.default", operation_of(step)),
           .arguments = {{"input", program::Reference{from}}},
           .outputs = {static_cast<ValueId>(made_.program.values.size())},
-          .module = user ? user->module : std::string(),
-          .no_grad = user && user->no_grad};
+          .module = user ? user->module : std::string()};
     if (cut.is_split()) {
       note_batch(value, cut);
       op.arguments.push_back({"dim", int64_t{cut.dim}});

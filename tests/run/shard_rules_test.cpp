@@ -286,6 +286,16 @@ std::vector<Case> cases(std::mt19937& random) {
                       {"attn_mask", to(floats(b, "mask", {n, 1, k, k}))}},
                      {DType::f32, {n, r, k, 6}});
        }},
+      {"attention with dropout, where some see nothing",
+       [=](Builder& b) {
+         return b.op("aten.scaled_dot_product_attention.default",
+                     {{"query", to(floats(b, "q", {n, r, k, 6}))},
+                      {"key", to(floats(b, "k", {n, r, k, 6}))},
+                      {"value", to(floats(b, "v", {n, r, k, 6}))},
+                      {"attn_mask", to(b.input("mask", DType::boolean, {n, 1, k, 1}))},
+                      {"dropout_p", 0.3}},
+                     {DType::f32, {n, r, k, 6}});
+       }},
       {"dropout",
        [=](Builder& b) {
          return b.dropout(floats(b, "x", {n, r, 3 * k}), 0.4);
@@ -346,6 +356,9 @@ std::vector<Case> cases(std::mt19937& random) {
       unary("aten.flatten.using_ints", {n, r, k}, {n, r * k}, {{"start_dim", int64_t{1}}}),
       unary("aten.unsqueeze.default", {n, k}, {n, 1, k}, {{"dim", int64_t{1}}}),
       unary("aten.squeeze.dim", {n, 1, k}, {n, k}, {{"dim", int64_t{1}}}),
+      // A rank's part of the first dimension may be of size 1.
+      unary("aten.squeeze.default", {4, 1, k}, {4, k}),
+      unary("aten.squeeze.dim", {4, k}, {4, k}, {{"dim", int64_t{0}}}),
       unary("aten.transpose.int", {n, r, k}, {k, r, n},
             {{"dim0", int64_t{0}}, {"dim1", int64_t{-1}}}),
       unary("aten.permute.default", {n, r, k}, {r, k, n}, {{"dims", whole_numbers({1, 2, 0})}}),
@@ -378,6 +391,35 @@ TEST(ShardRules, EveryStrategyComputesWhatTheWholeOperationDoes) {
       strategies += found;
     }
     EXPECT_GT(strategies, 100);
+  }
+}
+
+// As the whole operation does.
+TEST(ShardRules, ADividedVocabularyRefusesWhatItDoesNotHave) {
+  const auto compute_with = [](const Builder& built, const char* strategy, int64_t index) {
+    const program::Program& program = built.program();
+    const program::Op& op = program.ops.back();
+    const shard::Choice choice{{shard::key_of(program, op), strategy}};
+    comm::run_as_threads(2, [&](comm::Transport& transport) {
+      comm::Communicator communicator(transport, {});
+      const shard::Sharded mine = shard::shard(
+          program, {.part = {.parts = 2, .index = transport.rank()}, .choice = choice});
+      ExecutionContext context;
+      context.tensor = {.communicator = &communicator, .index = transport.rank()};
+      compute(mine.program, {part(numbers(mine.state[0].sizes, 1), mine.state[0])},
+              {torch::tensor({int64_t{0}, index, int64_t{7}, int64_t{3}})}, context);
+    });
+  };
+  Builder loss("loss"), table("table");
+  loss.output("out", loss.cross_entropy_loss(floats(loss, "x", {4, 8}), indices(loss, {4}),
+                                             Builder::Reduction::mean, 0));
+  table.output("out", table.embedding(floats(table, "w", {8, 4}), indices(table, {4})));
+  for (const int64_t there : {0, 4, 7}) EXPECT_NO_THROW(compute_with(loss, "classes", there));
+  EXPECT_NO_THROW(compute_with(loss, "classes", -100));
+  EXPECT_NO_THROW(compute_with(table, "vocabulary", 5));
+  for (const int64_t wrong : {-1, 8, 1000}) {
+    EXPECT_THROW(compute_with(loss, "classes", wrong), Error) << wrong;
+    EXPECT_ANY_THROW(compute_with(table, "vocabulary", wrong)) << wrong;
   }
 }
 

@@ -55,5 +55,17 @@ TEST(TensorParallel, ClipsByTheNormOfTheWholeGradient) {
   expect_equal(train_by(test, plan_for(test, layout)), train_alone(test, layout), kTolerance);
 }
 
+// Ranks of a group have different parts of the same parameters, which is no drift.
+TEST(TensorParallel, ReplicasOfEachPartAreCompared) {
+  TestCase test = test_case("mlp");
+  test.options.check_replicas_every = 1;
+  for (const int replicas : {1, 2}) {
+    const Layout layout{
+        .replicas = replicas, .micro_batches = 1, .hosts = 2 * replicas, .tensor = 2};
+    expect_equal(train_by(test, plan_for(test, layout), {}, layout.hosts),
+                 train_alone(test, layout), kTolerance);
+  }
+}
+
 }  // namespace
 }  // namespace renkei::run

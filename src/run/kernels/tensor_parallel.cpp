@@ -4,6 +4,7 @@
 // that is divided.
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "compute/cross_entropy.h"
 #include "compute/dropout.h"
 #include "run/kernels/common.h"
 #include "run/kernels/registry.h"
@@ -188,7 +189,7 @@ Tensor part_attention(const Tensor& query, const Tensor& given_key, const Tensor
     scores = scores.masked_fill(mask->logical_not(), -std::numeric_limits<double>::infinity());
   else if (mask)
     scores = scores + *mask;
-  Tensor weights = scores.softmax(-1);
+  const Tensor weights = at::_safe_softmax(scores, -1);  // rows that see nothing are zeros
   const TensorGroup& group = group_of(context);
   const TensorCut cut =
       division_of_part(weights, {.dim = dim, .parts = parts, .unit = unit}, group);
@@ -209,14 +210,17 @@ Tensor part_attention(const Tensor& query, const Tensor& given_key, const Tensor
 
 // --- a divided vocabulary ---
 
-// Rows that other ranks have are zeros.
+// Rows that other ranks have are zeros, but those that no rank has are an error.
 Tensor part_embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx,
-                      int64_t context) {
+                      int64_t parts, int64_t context) {
   if (weight.is_meta()) {
     std::vector<int64_t> sizes = indices.sizes().vec();
     sizes.push_back(weight.size(1));
     return blank_result(weight, sizes);
   }
+  const int64_t rows_of_all = weight.size(0) * parts;
+  TORCH_CHECK_INDEX(indices.ge(0).logical_and(indices.lt(rows_of_all)).all().item<bool>(),
+                    "index out of range in self");  // as Torch says it
   const int64_t first = group_of(context).index * weight.size(0);
   const Tensor here = indices - first;
   const Tensor elsewhere = here.lt(0).logical_or(here.ge(weight.size(0)));
@@ -228,8 +232,11 @@ Tensor part_embedding(const Tensor& weight, const Tensor& indices, int64_t paddi
 
 struct PartCrossEntropy : torch::autograd::Function<PartCrossEntropy> {
   static Tensor forward(AutogradContext* saved_for, const Tensor& given, const Tensor& target,
-                        int64_t ignored, int64_t reduction, int64_t context) {
+                        int64_t ignored, int64_t reduction, int64_t parts, int64_t context) {
     const TensorGroup& group = group_of(context);
+    const Tensor targets = target.to(torch::kInt64).contiguous();
+    compute::check_targets({targets.size(0), given.size(1) * parts},
+                           targets.const_data_ptr<int64_t>(), ignored);
     const Tensor logits = given.contiguous();
     const int64_t first = group.index * logits.size(1);
     const Tensor most = summed(group, logits.amax(1), "largest scores", comm::Reduction::max);
@@ -264,16 +271,16 @@ struct PartCrossEntropy : torch::autograd::Function<PartCrossEntropy> {
     gradient.scatter_add_(1, label.unsqueeze(1),
                           elsewhere.logical_not().to(gradient.scalar_type()).neg().unsqueeze(1));
     gradient.mul_(of_loss.unsqueeze(1));
-    return {gradient, {}, {}, {}, {}};
+    return {gradient, {}, {}, {}, {}, {}};
   }
 };
 
 Tensor part_cross_entropy(const Tensor& logits, const Tensor& target, int64_t ignore_index,
-                          int64_t reduction, int64_t context) {
+                          int64_t reduction, int64_t parts, int64_t context) {
   if (logits.is_meta())
     return blank_result(logits,
                         reduction == at::Reduction::None ? target.sizes() : at::IntArrayRef());
-  return PartCrossEntropy::apply(logits, target, ignore_index, reduction, context);
+  return PartCrossEntropy::apply(logits, target, ignore_index, reduction, parts, context);
 }
 
 }  // namespace
@@ -305,10 +312,11 @@ void register_tensor_parallel(torch::Library& library) {
       "int dim, int parts, int unit, int context=0) -> Tensor",
       &part_attention);
   library.def(
-      "tp_embedding(Tensor weight, Tensor indices, int padding_idx, int context=0) -> Tensor",
+      "tp_embedding(Tensor weight, Tensor indices, int padding_idx, int parts, int context=0) -> "
+      "Tensor",
       &part_embedding);
   library.def(
-      "tp_cross_entropy(Tensor logits, Tensor target, int ignore_index, int reduction, "
+      "tp_cross_entropy(Tensor logits, Tensor target, int ignore_index, int reduction, int parts, "
       "int context=0) -> Tensor",
       &part_cross_entropy);
 }
