@@ -29,9 +29,11 @@ int64_t product(const std::vector<int64_t>& sides) {
 
 // Of a dictionary of results, the one that is the loss, or are the scores, by its name.
 void put_main_output_first(Program& program, bool own_loss) {
-  std::ranges::stable_partition(program.outputs, [own_loss](const Port& output) {
-    return own_loss ? output.name == "loss" : output.name == "out" || output.name == "logits";
-  });
+  // Not that of std::ranges, whose result clang 14 can't compile.
+  std::stable_partition(
+      program.outputs.begin(), program.outputs.end(), [own_loss](const Port& output) {
+        return own_loss ? output.name == "loss" : output.name == "out" || output.name == "logits";
+      });
 }
 
 // An output called "loss", of one number.
@@ -192,8 +194,13 @@ OpenNetwork open_network(const Settings& settings) {
   return {.network = networks::make_network(settings), .evaluation = {}, .values = {}};
 }
 
-Program prediction_of(const OpenNetwork& open) {
+Program prediction_of(const OpenNetwork& open, Predicted predicted) {
   Program program = open.evaluation ? *open.evaluation : program::evaluation(open.network.training);
+  if (predicted == Predicted::main && program.outputs.size() > 1) {
+    // A loss that the network computes is nothing to predict: the next one counts.
+    const auto main = program.outputs.begin() + (open.network.computes_loss ? 1 : 0);
+    program.outputs = {*main};
+  }
   const std::string_view batch = program::batch_symbol(program);
   std::erase_if(program.outputs, [&](const Port& output) {
     const std::vector<program::Size>& sizes = program.value(output.value).sizes;

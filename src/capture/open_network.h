@@ -22,9 +22,12 @@ struct OpenNetwork {
 
 OpenNetwork open_network(const Settings& settings);
 
-// The network in evaluation mode, with those outputs that have a row for each sample, the main one
-// first. Throws a data Error where it can't be had.
-program::Program prediction_of(const OpenNetwork& open);
+enum class Predicted { all, main };
+
+// The network in evaluation mode, with those outputs that have a row for each sample: all of them
+// in their order, or the main one, which is the first of the network but for a loss. Throws a data
+// Error where there is none.
+program::Program prediction_of(const OpenNetwork& open, Predicted predicted = Predicted::all);
 
 // The programs of a training, with the loss; without the fast kernels.
 struct Programs {

@@ -8,6 +8,7 @@
 
 #include "capture/weights_file.h"
 #include "checkpoint/store.h"
+#include "comm/collectives/broadcast.h"
 
 namespace renkei::checkpoint {
 namespace {
@@ -62,19 +63,47 @@ capture::NamedTensors weights_of(Reader opened) {
   return tensors;
 }
 
+// Of a run, or of a directory of checkpoints.
+Reader newest_in(const fs::path& path) {
+  std::error_code none;
+  return open_newest(fs::is_directory(path / "checkpoints", none) ? path / "checkpoints" : path);
+}
+
+// A file, or a directory that still has to be looked through.
+fs::path file_of(const fs::path& path) {
+  std::error_code none;
+  const fs::path at_end = path / "model.safetensors";
+  return fs::exists(at_end, none) ? at_end : path;
+}
+
+bool has_many(const fs::path& path) {
+  std::error_code none;
+  return fs::is_directory(path, none) && !fs::exists(path / "manifest.json", none);
+}
+
 }  // namespace
 
 capture::NamedTensors read_weights(const fs::path& path) {
+  const fs::path file = file_of(path);
   std::error_code none;
-  if (!fs::is_directory(path, none)) return capture::read_weights_file(path);
-  if (fs::exists(path / "model.safetensors", none))
-    return capture::read_weights_file(path / "model.safetensors");
-  if (!fs::exists(path / "manifest.json", none))
-    return weights_of(
-        open_newest(fs::is_directory(path / "checkpoints", none) ? path / "checkpoints" : path));
-  Reader reader(path);
-  for (const FileEntry& file : reader.manifest().files) reader.verify(file);
+  if (!fs::is_directory(file, none)) return capture::read_weights_file(file);
+  if (has_many(file)) return weights_of(newest_in(file));
+  Reader reader(file);
+  for (const FileEntry& entry : reader.manifest().files) reader.verify(entry);
   return weights_of(std::move(reader));
+}
+
+fs::path find_weights(const fs::path& path, comm::Transport& transport, const comm::Call& call) {
+  std::string found;
+  if (transport.rank() == 0) {
+    const fs::path file = file_of(path);
+    found = has_many(file) ? newest_in(file).directory() : file;
+  }
+  auto length = static_cast<int64_t>(found.size());
+  comm::broadcast(transport, std::as_writable_bytes(std::span(&length, 1)), 0, call);
+  found.resize(static_cast<size_t>(length));
+  comm::broadcast(transport, std::as_writable_bytes(std::span(found)), 0, call);
+  return found;
 }
 
 }  // namespace renkei::checkpoint

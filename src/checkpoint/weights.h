@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "capture/named_tensors.h"
+#include "comm/transport/transport.h"
 
 namespace renkei::checkpoint {
 
@@ -12,5 +13,10 @@ namespace renkei::checkpoint {
 // tied weights under one name, and the mean of running statistics that differ between replicas.
 // Throws data Errors.
 capture::NamedTensors read_weights(const std::filesystem::path& path);
+
+// All ranks together: the file or the checkpoint that the first would read from there, for all to
+// read the same where a training is writing new ones meanwhile.
+std::filesystem::path find_weights(const std::filesystem::path& path, comm::Transport& transport,
+                                   const comm::Call& call);
 
 }  // namespace renkei::checkpoint

@@ -13,6 +13,7 @@
 #include "bench/explain.h"
 #include "cli/collectives_output.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/ranks.h"
 
 namespace renkei::cli {
@@ -116,10 +117,10 @@ void measure(const Invocation& invocation, const RankContext& context,
   if (first && !invocation.json) fmt::print("{}", table_of(rows, wanted, ranks));
   for (const auto& row : rows)
     if (row.wrong > 0)
-      throw Error(ErrorCode::check,
-                  fmt::format("{} elements of {} of {} ({}, {} buffers) are wrong", row.wrong,
-                              name_of(wanted.collective), format_size(row.size_bytes),
-                              name_of(wanted.dtype), row.buffers));
+      throw FailedResult(fmt::format("{} elements of {} of {} ({}, {} buffers) are wrong",
+                                     row.wrong, name_of(wanted.collective),
+                                     format_size(row.size_bytes), name_of(wanted.dtype),
+                                     row.buffers));
 }
 
 void run_as_rank(Invocation& invocation, RankContext& context, const Options& options) {

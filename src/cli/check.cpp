@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "check/acceptance.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/ranks.h"
 #include "comm/collectives/broadcast.h"
 #include "report/table.h"
@@ -84,8 +85,8 @@ void run_as_rank(Invocation& invocation, RankContext& context, const Flags& flag
     failures = conclude(invocation, context, flags, measured, options.tolerance);
   comm::broadcast(transport, std::span(&failures, 1), 0, {.operation = "verdict of the check"});
   if (failures > 0)
-    throw Error(ErrorCode::check, fmt::format("{} checks failed", failures),
-                "the table on stdout names the ranks, hosts and links, and why");
+    throw FailedResult(fmt::format("{} checks failed", failures),
+                       "the table on stdout names the ranks, hosts and links, and why");
 }
 
 void check_flags(const Flags& flags) {

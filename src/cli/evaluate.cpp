@@ -25,7 +25,7 @@ void evaluate_as_rank(const Invocation& invocation, RankContext& context) {
   job::DataNeeds needs = job::needs_of(open.network, context.threads);
   needs.training = false;
   const job::TrainingData data = job::open_training_data(settings, needs);
-  run::ModelOptions model_options = run::model_options(settings, context.threads);
+  run::ModelOptions model_options = run::model_options(settings, context.threads, transport);
   model_options.on_demand = true;
   run::Model model =
       run::make_model(open, job::loss_for(settings, open.network, *data.train), model_options);

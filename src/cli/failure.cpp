@@ -11,6 +11,10 @@
 
 namespace renkei::cli {
 
+bool has_printed_result(const std::exception& exception) {
+  return dynamic_cast<const FailedResult*>(&exception) != nullptr;
+}
+
 Error as_error(const std::exception& exception) {
   if (const auto* error = dynamic_cast<const Error*>(&exception)) return *error;
   const std::string text = exception.what();
@@ -44,8 +48,7 @@ std::string failure_as_json(const Error& error, const std::string& command) {
 }
 
 void tell_user(const Error& error, const std::string& command, bool json) {
-  // A check that failed has printed its result, and stdout has one object.
-  if (json && error.code != ErrorCode::check) fmt::print("{}\n", failure_as_json(error, command));
+  if (json) fmt::print("{}\n", failure_as_json(error, command));
   fmt::print(stderr, "{}\n", format_for_people(error));
   std::fflush(nullptr);
 }

@@ -9,6 +9,14 @@
 
 namespace renkei::cli {
 
+// A check that failed after its result was printed, which with --json is the one object of stdout.
+class FailedResult : public Error {
+ public:
+  explicit FailedResult(std::string message, std::string hint = "")
+      : Error(ErrorCode::check, std::move(message), std::move(hint)) {}
+};
+bool has_printed_result(const std::exception& exception);
+
 // Any exception as an Error: Torch's and the standard library's become one with a code.
 Error as_error(const std::exception& exception);
 

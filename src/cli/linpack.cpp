@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/ranks.h"
 #include "cluster/launcher.h"
 #include "dense/hpl.h"
@@ -108,10 +109,10 @@ void tell(const Invocation& invocation, const Flags& flags, const Where& where,
 
 void refuse_bad(const dense::LinpackResult& result) {
   if (result.passed) return;
-  throw Error(ErrorCode::check,
-              fmt::format("the solution FAILED: its residual of {:.4g} is not below {}",
-                          result.residual, dense::kResidualLimit),
-              "the time means nothing; look for a broken processor or memory with renkei check");
+  throw FailedResult(
+      fmt::format("the solution FAILED: its residual of {:.4g} is not below {}", result.residual,
+                  dense::kResidualLimit),
+      "the time means nothing; look for a broken processor or memory with renkei check");
 }
 
 void run_as_rank(Invocation& invocation, RankContext& context, const Flags& flags) {

@@ -55,7 +55,8 @@ int main(int argc, char** argv) {
     return code;
   } catch (const std::exception& exception) {
     const Error error = cli::as_error(exception);
-    if (cli::is_first_rank()) cli::tell_user(error, argc > 1 ? argv[1] : "", json);
+    if (cli::is_first_rank())
+      cli::tell_user(error, argc > 1 ? argv[1] : "", json && !cli::has_printed_result(exception));
     return error.exit_code();
   }
 }

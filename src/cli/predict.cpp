@@ -52,8 +52,11 @@ void predict_as_rank(const Invocation& invocation, RankContext& context,
   comm::Transport& transport = context.world.transport();
   run::set_threads(context.threads);
   const capture::OpenNetwork open = capture::open_network(settings);
+  const job::PredictionFormat format = format_of(flags.output);
+  const bool main_only = format == job::PredictionFormat::npy || flags.top > 0;
   const run::BoundProgram predictor =
-      run::make_predictor(open, run::model_options(settings, context.threads));
+      run::make_predictor(open, run::model_options(settings, context.threads, transport),
+                          main_only ? capture::Predicted::main : capture::Predicted::all);
   const job::TrainingData data = job::open_training_data(
       settings, job::prediction_needs(predictor, open.network, context.threads));
   const data::Dataset& samples = chosen_part(data, flags.part);
@@ -67,7 +70,7 @@ void predict_as_rank(const Invocation& invocation, RankContext& context,
   const bool tells = first && file && !invocation.quiet;
   job::predict(
       predictor, samples, transport,
-      {.format = format_of(flags.output),
+      {.format = format,
        .top = flags.top,
        .compute = run::compute_options(settings),
        .loader = options.loader,

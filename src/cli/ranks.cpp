@@ -60,7 +60,7 @@ int supervise_local_ranks(Invocation& invocation) {
     // A check that failed has printed its result, which is the one object of stdout.
     const bool has_result = result.failure->code == ErrorCode::check && !result.output.empty();
     if (!again && (has_result || !invocation.json)) fmt::print("{}", result.output);
-    tell_user(*result.failure, invocation.command, invocation.json && !again);
+    tell_user(*result.failure, invocation.command, invocation.json && !again && !has_result);
     write_failure_file(result.run_directory, *result.failure, invocation.command);
     if (!again) return result.exit_code;
     fmt::print(stderr, "restart {} of {}\n", start + 1, invocation.restarts);
@@ -74,7 +74,8 @@ int supervise_local_ranks(Invocation& invocation) {
 // Ranks often fail together, with the same sentence. The first rank speaks at once and ends the
 // job; the others give it the time to do so.
 [[noreturn]] void fail_rank(RankContext& context, const Invocation& invocation,
-                            const Error& error) {
+                            const std::exception& exception) {
+  const Error error = as_error(exception);
   comm::Transport& transport = context.world.transport();
   const int rank = transport.rank();
   if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -82,7 +83,7 @@ int supervise_local_ranks(Invocation& invocation) {
     Error complete = error;
     if (!complete.rank) complete.rank = rank;
     if (complete.host.empty()) complete.host = transport.host(rank);
-    tell_user(complete, invocation.command, invocation.json);
+    tell_user(complete, invocation.command, invocation.json && !has_printed_result(exception));
     write_failure_file(context.run_directory, complete, invocation.command);
   }
   context.world.abort(error.exit_code());
@@ -138,10 +139,9 @@ int run_on_ranks(Invocation& invocation, const std::function<void(RankContext&)>
         invocation.settings.integer_unless_auto("run.threads").value_or(fair_share));
     body(context);
   } catch (const std::exception& exception) {
-    const Error error = as_error(exception);
     // Under the wrong launcher each process is alone and believes to be rank 0.
-    if (!is_first_rank() && transport.size() == 1) std::_Exit(error.exit_code());
-    fail_rank(context, invocation, error);
+    if (!is_first_rank() && transport.size() == 1) std::_Exit(as_error(exception).exit_code());
+    fail_rank(context, invocation, exception);
   }
   world.close();
   return 0;

@@ -147,7 +147,7 @@ void train_as_rank(Invocation& invocation, RankContext& context, const TrainFlag
   const job::TrainingData data =
       job::open_training_data(settings, job::needs_of(open.network, context.threads));
   phases.end("opening of network and data");
-  run::ModelOptions model_options = run::model_options(settings, context.threads);
+  run::ModelOptions model_options = run::model_options(settings, context.threads, transport);
   model_options.on_demand = true;
   const networks::LossOptions loss = job::loss_for(settings, open.network, *data.train);
   run::Model model = run::make_model(open, loss, model_options);

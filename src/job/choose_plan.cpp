@@ -153,6 +153,7 @@ plan::Plan data_plan(const Settings& settings, int ranks) {
                 fmt::format("{} ranks are no multiple of the {} that compute each layer together",
                             ranks, tensor),
                 "choose -n and plan.tensor so that one divides the other");
+  if (tensor == 1 && !settings.text("plan.shard").empty()) throw_nothing_to_divide_over();
   const int replicas = ranks / tensor;
   plan::Plan plan =
       plan::data_parallel_plan(plan::infer_batch_sizes(run::batch_request(settings), replicas));
@@ -176,6 +177,7 @@ plan::Plan with_strategies(const Settings& settings, plan::Plan plan,
                               .seconds_per_state_byte = 1e-9},
                     .pins = shard::parse_pins(settings.text("plan.shard"))})
           .choice;
+  if (plan.tensor_ops.empty()) throw_nothing_divided();
   return plan;
 }
 
@@ -205,6 +207,10 @@ plan::Plan expected_plan(const Settings& settings, int ranks) {
 ChosenPlan choose_plan(const Settings& settings, const PlanInputs& inputs) {
   comm::Transport& transport = inputs.communicator.transport();
   const plan::Plan expected = expected_plan(settings, transport.size());
+  const int64_t tensor = settings.integer_unless_auto("plan.tensor").value_or(expected.tensor);
+  if (!inputs.make_part && (tensor > 1 || !settings.text("plan.shard").empty()))
+    throw Error(ErrorCode::usage, "layers of a model in Python are not divided among ranks",
+                "leave plan.tensor and plan.shard out, or export the model and use renkei train");
   if (settings.text("train.plan") != "auto")
     return {with_strategies(settings, expected, inputs.program), {}};
   const comm::Call call{.operation = "planning",

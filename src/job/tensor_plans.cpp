@@ -9,6 +9,19 @@
 #include "shard/solve.h"
 
 namespace renkei::job {
+
+void throw_nothing_divided() {
+  throw Error(ErrorCode::usage,
+              "no operation of the network can be divided among this many devices",
+              "choose another number for plan.tensor");
+}
+
+void throw_nothing_to_divide_over() {
+  throw Error(ErrorCode::usage,
+              "--shard says how parameters are divided, but each layer is computed by one rank",
+              "add --tensor T, or leave --shard out");
+}
+
 namespace {
 
 // More than a node has, or than this, have never paid.
@@ -16,8 +29,15 @@ constexpr int kMostAcrossNodes = 8;
 
 std::vector<int> degrees(const Settings& settings, const PlanningRequest& request,
                          const TensorPlans& tensor) {
+  const auto wanted = settings.integer_unless_auto("plan.tensor");
+  const bool pinned = !settings.text("plan.shard").empty();
+  if (!tensor.program && (wanted.value_or(1) > 1 || pinned))
+    throw Error(ErrorCode::usage,
+                "layers can't be divided where nothing is known of them but what they cost",
+                "leave --tensor and --shard out, or name the model instead of its graph");
+  if (pinned && wanted == 1) throw_nothing_to_divide_over();
   if (!tensor.program) return {1};
-  if (const auto wanted = settings.integer_unless_auto("plan.tensor")) {
+  if (wanted) {
     const auto degree = static_cast<int>(*wanted);
     if (request.devices % degree != 0)
       throw Error(ErrorCode::usage,
@@ -135,10 +155,7 @@ Searched search_plans(const Settings& settings, const PlanningRequest& request,
       --left;
     }
   }
-  if (!best.problem)
-    throw Error(ErrorCode::usage,
-                "no operation of the network can be divided among this many devices",
-                "choose another number for plan.tensor");
+  if (!best.problem) throw_nothing_divided();
   best.result.search_seconds = now_seconds() - begin;
   return best;
 }

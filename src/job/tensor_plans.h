@@ -39,6 +39,10 @@ Searched search_plans(const Settings& settings, const PlanningRequest& request,
                       const TensorPlans& tensor, const plan::StepModel& steps,
                       const plan::SearchOptions& options, bool quiet);
 
+// What is asked for and can't be done: usage Errors.
+[[noreturn]] void throw_nothing_divided();
+[[noreturn]] void throw_nothing_to_divide_over();
+
 // The graph of one device's part knows which gradients are shares.
 void mark_summed(graph::Graph& graph, const std::vector<shard::Slice>& state);
 

@@ -198,6 +198,9 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& source) {
             .schedule = fields.text("schedule"),
             .chunks = static_cast<int>(fields.integer_or("chunks", 1, kMostRanks, 1)),
             .sharded_optimizer = fields.boolean_or("sharded_optimizer", false)};
+  if (int64_t{plan.replicas} * plan.tensor > kMostRanks)
+    fields.refuse("tensor", fmt::format("at most {} with {} replicas", kMostRanks / plan.replicas,
+                                        plan.replicas));
   plan.batch.ranks = plan.replicas;
   if (fields.has("tensor_ops"))
     for (const auto& [op, strategy] : json.at("tensor_ops").items()) {

@@ -153,8 +153,9 @@ Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& 
   return model;
 }
 
-BoundProgram make_predictor(const capture::OpenNetwork& open, const ModelOptions& options) {
-  Program program = capture::prediction_of(open);
+BoundProgram make_predictor(const capture::OpenNetwork& open, const ModelOptions& options,
+                            capture::Predicted predicted) {
+  Program program = capture::prediction_of(open, predicted);
   const FirstValues values(open.network.training, open, options);
   rewrite::RewriteOptions evaluating = options.rewrite;
   evaluating.training = false;
@@ -174,6 +175,16 @@ ModelOptions model_options(const Settings& settings, int threads) {
           .weights = settings.text("model.weights"),
           .rewrite = rewrite::rewrite_options(settings),
           .threads = threads};
+}
+
+ModelOptions model_options(const Settings& settings, int threads, comm::Transport& transport) {
+  ModelOptions options = model_options(settings, threads);
+  if (!options.weights.empty())
+    options.weights =
+        checkpoint::find_weights(options.weights, transport,
+                                 {.operation = "choice of the weights",
+                                  .timeout_seconds = settings.seconds("comm.timeout")});
+  return options;
 }
 
 std::vector<NamedPlace> named_places(const Model& model) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "capture/open_network.h"
+#include "comm/transport/transport.h"
 #include "rewrite/rewrite.h"
 #include "run/model.h"
 #include "shard/shard.h"
@@ -26,9 +27,12 @@ Model make_model(const capture::OpenNetwork& open, const networks::LossOptions& 
                  const ModelOptions& options);
 
 // The network as it predicts, without a loss: its outputs that have a row for each sample.
-BoundProgram make_predictor(const capture::OpenNetwork& open, const ModelOptions& options);
+BoundProgram make_predictor(const capture::OpenNetwork& open, const ModelOptions& options,
+                            capture::Predicted predicted = capture::Predicted::all);
 
 ModelOptions model_options(const Settings& settings, int threads);
+// All ranks together: of a run that is still under way, all take the same checkpoint.
+ModelOptions model_options(const Settings& settings, int threads, comm::Transport& transport);
 
 // A parameter or buffer as a file of the model has it, by its name in Python's state_dict; tied
 // ones are there under all their names.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "capture/safetensors.h"
+#include "comm/transport/thread_transport.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/checkpoint/sample.h"
 
@@ -60,6 +61,22 @@ TEST(Weights, OfARunAreThoseItEndedWithOrElseTheNewestThatAreWhole) {
   EXPECT_THROW(read_weights(newer), Error);
   capture::write_safetensors(run / "model.safetensors", {{"only", {.sizes = {0}}}});
   EXPECT_EQ(read_weights(run.path()).size(), 1u);
+}
+
+// What the others would find meanwhile does not matter.
+TEST(Weights, AreThoseThatTheFirstRankFoundForAll) {
+  const test::TemporaryDirectory run;
+  const auto newest = write_sample(run / "checkpoints", 10, 1);
+  comm::run_as_threads(3, [&](comm::Transport& transport) {
+    const auto path = transport.rank() == 0 ? run.path() : run / "nowhere";
+    EXPECT_EQ(find_weights(path, transport, {}), newest);
+  });
+  comm::run_as_threads(1, [&](comm::Transport& transport) {
+    EXPECT_EQ(find_weights(newest, transport, {}), newest);
+    EXPECT_EQ(find_weights(run / "nowhere", transport, {}), run / "nowhere");
+    capture::write_safetensors(run / "model.safetensors", {{"only", {.sizes = {0}}}});
+    EXPECT_EQ(find_weights(run.path(), transport, {}), run / "model.safetensors");
+  });
 }
 
 TEST(Weights, WhereThereAreNoneAreRefused) {

@@ -62,6 +62,21 @@ class Errors(Case):
         self.assertIn("nowhere", error["message"])
         self.assertEqual(done.returncode, 3)
 
+    def test_a_loss_that_is_not_finite_is_one_object_too(self):
+        import json
+        words = ("train", "--model", "mlp", "--set", "model.hidden=8", "--data", "random", "--batch", 8, "--steps", 4,
+                 "--set", "fault.nan=rank=0,step=1", "--json", "--quiet")
+        mpirun = [os.environ["RENKEI_MPI_LAUNCHER"], "-n", "2"]
+        if os.environ["RENKEI_MPI_NAME"] == "Open MPI":
+            mpirun += ["--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+        for number, (ranks, launcher) in enumerate(((1, ()), (2, ()), (0, mpirun))):
+            with self.subTest(ranks=ranks, launcher=launcher):
+                arguments = (*words, "--run-dir", f"run{number}", *(("-n", ranks) if ranks else ()))
+                done = self.run_renkei(*arguments, launcher=launcher)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                error = json.loads(done.stdout)["error"]
+                self.assertEqual((error["code"], error["step"]), ("check", 1))
+
     def test_the_launcher_of_another_mpi_is_refused_with_the_right_command(self):
         other = "mpiexec.hydra" if os.environ["RENKEI_MPI_NAME"] == "Open MPI" else "mpirun.openmpi"
         done = self.run_renkei("train", "--model", "mlp", "--data", "random", "--steps", 1,

@@ -130,6 +130,11 @@ class Plan(Case):
                           "plan", "--model", "bert", "--dimension", "layers=4")
         self.assert_fails(2, "renkei plan has no --capture any more", "leave it out",
                           "plan", "--model", "bert", "--capture")
+        for words in (("--tensor", 4), ("--shard", "w:0=model")):
+            self.assert_fails(2, "layers can't be divided where nothing is known of them", "name the model",
+                              *flags, *words, "--devices", 4, "--batch", 8)
+        self.assert_fails(2, "each layer is computed by one rank", "add --tensor T", "plan", "--model", "mlp",
+                          "--cluster", "mn1", "--devices", 4, "--tensor", 1, "--shard", "w:0=model", "--quiet")
         graph = chain()
         graph["ops"][2]["inputs"] = [8]
         self.write(graph)

@@ -23,6 +23,13 @@ class Tensor(Case):
                 difference = (together[name] - value).abs().max() / value.abs().max()
                 self.assertLess(float(difference), 2e-5, f"{name} on {parts} ranks")
 
+    def test_what_can_not_be_divided_is_refused(self) -> None:
+        words = ("train", "--model", "mlp", "--data", "random", "--steps", 1, "-n", 2, "--quiet")
+        self.assert_fails(2, "each layer is computed by one rank", "add --tensor T", *words, "--shard", "w:0=model")
+        # Three ranks can't divide 64, nor 512.
+        self.assert_fails(2, "no operation of the network can be divided", "another number for plan.tensor", *words[:-3],
+                          "-n", 3, "--tensor", 3, "--set", "model.hidden=64", "--batch", 4, "--quiet")  # fmt: skip
+
 
 if __name__ == "__main__":
     unittest.main()

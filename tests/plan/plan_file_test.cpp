@@ -42,6 +42,12 @@ void expect_refused(const nlohmann::json& json, const std::string& part) {
   EXPECT_NE(error.message.find(part), std::string::npos) << error.message;
 }
 
+TEST(PlanFile, HasNoMoreRanksThanThereCanBe) {
+  nlohmann::json json = to_json(data_parallel_plan({.global = 1 << 20, .micro = 1}));
+  json["replicas"] = json["tensor"] = 1 << 20;
+  expect_refused(json, "at most 16 with 1048576 replicas");
+}
+
 TEST(PlanFile, HasEveryOpOnceAndTheRanksOfItsStages) {
   const Planned planned;
   const Plan& plan = planned.plan;
