@@ -10,6 +10,8 @@ void exchange_parts(Transport& transport, const Parts& parts, uint64_t count, co
   const int n = transport.size(), me = transport.rank();
   const auto& own = parts.to[static_cast<size_t>(me)];
   const auto& own_place = parts.from[static_cast<size_t>(me)];
+  if (own.size() != own_place.size())
+    throw_sizes_differ(transport, me, own_place.size(), own.size(), call);
   if (!own.empty() && own.data() != own_place.data())
     std::memmove(own_place.data(), own.data(), own.size());
   check_agreement(transport,

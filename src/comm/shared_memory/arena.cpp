@@ -209,8 +209,25 @@ size_t Arena::shared_bytes() const {
   return shared_pages_ * kPage;
 }
 
-void Arena::make_private(bool also_in_file) {
-  for_runs(0, used_end_, true, [&](size_t first, size_t end) {
+// The file keeps what it has: who is late reads what there was.
+void Arena::withdraw(const void* data, size_t bytes) {
+  if (bytes == 0 || !owns(data)) return;
+  const auto begin = static_cast<size_t>(static_cast<const std::byte*>(data) - base_);
+  const size_t end = begin + bytes;
+  const std::lock_guard lock(mutex_);
+  auto block = blocks_.upper_bound(begin / kPage);
+  if (block == blocks_.begin()) return;
+  --block;
+  const size_t block_begin = block->first * kPage + skew_;
+  const size_t block_end = block_begin + block->second.bytes;
+  // Other threads may be writing to what is beside a part, on the same page.
+  const size_t first = begin <= block_begin ? block->first : (begin + kPage - 1) / kPage;
+  const size_t behind = end >= block_end ? block->first + block->second.pages : end / kPage;
+  if (first < behind) make_private(first, behind, /*also_in_file=*/false);
+}
+
+void Arena::make_private(size_t from, size_t to, bool also_in_file) {
+  for_runs(from, to, true, [&](size_t first, size_t end) {
     const size_t bytes = (end - first) * kPage;
     std::byte* const place = base_ + first * kPage;
     void* const copy =
@@ -234,7 +251,7 @@ void Arena::before_fork() {
   copied_back_ = in_use_.try_lock_for(std::chrono::seconds(2));
   mutex_.lock();
   if (copied_back_)
-    make_private(/*also_in_file=*/true);
+    make_private(0, used_end_, /*also_in_file=*/true);
   else if (::pipe2(copied_, O_CLOEXEC) != 0)
     copied_[0] = copied_[1] = -1;
 }
@@ -242,7 +259,7 @@ void Arena::before_fork() {
 void Arena::after_fork(bool in_child) {
   const bool child_copies = !is_child_ && !copied_back_;
   if (in_child) {
-    if (child_copies) make_private(/*also_in_file=*/false);
+    if (child_copies) make_private(0, used_end_, /*also_in_file=*/false);
     is_child_ = true;
   }
   if (child_copies && copied_[1] >= 0) {

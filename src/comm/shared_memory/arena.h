@@ -52,6 +52,9 @@ class Arena {
 
   // Where others find these bytes, as an offset into the file; nothing when they cannot.
   std::optional<uint64_t> share(const void* data, size_t bytes);
+  // The pages of these bytes, where they hold nothing else, become private with what they hold now:
+  // what others do there from now on is not seen here any more.
+  void withdraw(const void* data, size_t bytes);
   MemoryHandle handle() const { return file_->handle(); }
   size_t shared_bytes() const;  // now, for tests and people
 
@@ -78,7 +81,7 @@ class Arena {
   // Calls body(first, end) for each run of pages in [first, end) that are (not) shared.
   template <typename Body>
   bool for_runs(size_t first, size_t end, bool shared, Body body) const;
-  void make_private(bool also_in_file);
+  void make_private(size_t from, size_t to, bool also_in_file);
   void add_free(size_t page, size_t pages);
 
   size_t page_count_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <mutex>
 
@@ -92,10 +93,35 @@ HostCollectives::Part& HostCollectives::part(int owner, int reader) const {
   return *(reinterpret_cast<Part*>(&note(owner) + 1) + reader);
 }
 
-uint64_t HostCollectives::place_of(const void* data, size_t bytes) const {
+// While an operation lasts, others read and write in tensors of this rank. One that fails leaves
+// some of them behind, who may come late: what they do then must not reach tensors that are used
+// for other things by now.
+class HostCollectives::Lending {
+ public:
+  explicit Lending(HostCollectives& of) : of_(of) {
+    of_.lent_.clear();
+    if (of_.arena_) hold_ = of_.arena_->hold();
+  }
+  ~Lending() {
+    if (std::uncaught_exceptions() == before_) return;
+    for (const std::span<const std::byte> bytes : of_.lent_)
+      of_.arena_->withdraw(bytes.data(), bytes.size());
+  }
+  Lending(const Lending&) = delete;
+  Lending& operator=(const Lending&) = delete;
+
+ private:
+  HostCollectives& of_;
+  const int before_ = std::uncaught_exceptions();
+  std::optional<Arena::Hold> hold_;
+};
+
+uint64_t HostCollectives::place_of(const void* data, size_t bytes) {
   if (!arena_) return 0;
   const auto offset = arena_->share(data, bytes);
-  return offset ? *offset + 1 : 0;
+  if (!offset) return 0;
+  lent_.emplace_back(static_cast<const std::byte*>(data), bytes);
+  return *offset + 1;
 }
 
 std::byte* HostCollectives::at(int owner, uint64_t place) {
@@ -130,8 +156,7 @@ void HostCollectives::reduce(ConstBuffer from, Buffer into, Reduction reduction,
   if (!wanted) into = Buffer(nullptr, from.count, from.dtype);
   if (from.bytes() <= kSmallReduction) return memory_.reduce_small(from, into, operation, call);
 
-  std::optional<Arena::Hold> hold;
-  if (arena_) hold = arena_->hold();
+  const Lending lending(*this);
   ++parity_;
   Note& mine = note(me_);
   // The output first: an input may be a part of it.
@@ -181,8 +206,7 @@ void HostCollectives::reduce_scatter(const std::vector<const std::byte*>& from, 
                             .count = into.count};
   if (into.bytes() <= kSmallPart) return reduce_scatter_staged(from, into, operation, false, call);
 
-  std::optional<Arena::Hold> hold;
-  if (arena_) hold = arena_->hold();
+  const Lending lending(*this);
   ++parity_;
   Note& mine = note(me_);
   mine.direct = 1;
@@ -243,14 +267,15 @@ void HostCollectives::reduce_scatter_staged(const std::vector<const std::byte*>&
 }
 
 void HostCollectives::exchange(const Parts& parts, uint64_t count, const Call& call) {
-  const auto me = static_cast<size_t>(me_);
-  if (!parts.to[me].empty() && parts.to[me].data() != parts.from[me].data() &&
-      parts.to[me].size() == parts.from[me].size())
-    std::memmove(parts.from[me].data(), parts.to[me].data(), parts.to[me].size());
+  const std::span<const std::byte> own = parts.to[static_cast<size_t>(me_)];
+  const std::span<std::byte> own_place = parts.from[static_cast<size_t>(me_)];
+  if (own.size() != own_place.size())
+    throw_sizes_differ(transport_, me_, own_place.size(), own.size(), call);
+  if (!own.empty() && own.data() != own_place.data())
+    std::memmove(own_place.data(), own.data(), own.size());
   if (n_ == 1) return;
 
-  std::optional<Arena::Hold> hold;
-  if (arena_) hold = arena_->hold();
+  const Lending lending(*this);
   ++parity_;
   Note& mine = note(me_);
   mine.staged_bytes = 0;
@@ -298,7 +323,7 @@ void HostCollectives::exchange(const Parts& parts, uint64_t count, const Call& c
 
 // What is sent may be a part of a tensor that is received, as in an all-gather in place: shared as
 // a whole, its parts are shared too, whose pages hold the ends of others.
-void HostCollectives::share_around(const Parts& parts) const {
+void HostCollectives::share_around(const Parts& parts) {
   const std::span<const std::byte> sent = parts.to[static_cast<size_t>(n_ - 1 == me_ ? 0 : n_ - 1)];
   std::span<std::byte> run = parts.from[0];
   if (!arena_ || sent.size() <= kSmallPart || run.empty()) return;
@@ -351,7 +376,7 @@ void HostCollectives::fetch_direct(const Parts& parts) {
 void HostCollectives::check_sizes(const Parts& parts, const Call& call) const {
   for (int owner = 0; owner < n_; ++owner) {
     const size_t expected = parts.from[static_cast<size_t>(owner)].size();
-    if (owner != me_ && part(owner, me_).bytes != expected)
+    if (part(owner, me_).bytes != expected)
       throw_sizes_differ(transport_, owner, expected, part(owner, me_).bytes, call);
   }
 }

@@ -40,16 +40,17 @@ class HostCollectives : public GroupCollectives {
  private:
   struct Note;
   struct Part;
+  class Lending;
 
   // Of the operation that comes next, or is under way; they alternate as the barrier's lines do.
   Note& note(int rank) const;
   Part& part(int owner, int reader) const;
-  uint64_t place_of(const void* data, size_t bytes) const;  // 0: private
+  uint64_t place_of(const void* data, size_t bytes);  // 0: private
   std::byte* at(int owner, uint64_t place);
   bool all_shared() const;
 
   void reduce_directly(size_t count, DType dtype, Reduction reduction, std::optional<int> root);
-  void share_around(const Parts& parts) const;
+  void share_around(const Parts& parts);
   void stage(const Parts& parts, size_t round, size_t turn) const;
   void fetch_staged(const Parts& parts, size_t round, size_t turn) const;
   void fetch_direct(const Parts& parts);
@@ -65,6 +66,7 @@ class HostCollectives : public GroupCollectives {
   std::vector<MemoryHandle> handles_;             // of the ranks' arenas
   std::vector<std::shared_ptr<MemoryMap>> maps_;  // of those that were needed
   uint64_t parity_ = 0;
+  std::vector<std::span<const std::byte>> lent_;       // in the arena, to the operation under way
   std::vector<std::byte*> inputs_, outputs_, copies_;  // scratch of one operation
   std::vector<const std::byte*> sources_;
 };

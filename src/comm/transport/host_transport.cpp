@@ -216,7 +216,8 @@ class HostTransport : public Transport {
         const timespec pause{0, 50'000};
         nanosleep(&pause, nullptr);
       }
-      if (turn % 64 == 63 && has_ended(state.peer)) throw_ended(state.peer, call);
+      // Its last message may have come between the two looks.
+      if (turn % 64 == 63 && has_ended(state.peer) && !done(request)) throw_ended(state.peer, call);
       if (clock().seconds() - begin > call.timeout_seconds) throw_timeout(*this, state.peer, call);
     }
     const std::optional<uint64_t> wrong = state.wrong_bytes();

@@ -43,6 +43,31 @@ TEST(Arena, SharesAPartOnlyIfItsPagesHoldNothingElse) {
   EXPECT_FALSE(arena.share(block, 100'001));
 }
 
+TEST(Arena, WithdrawsWhatOthersMayStillWriteTo) {
+  Arena arena(kSmall);
+  std::byte* const block = allocate(arena, 100'000, 7);
+  std::byte* const other_block = allocate(arena, 100'000, 8);
+  const auto place = arena.share(block, 100'000), other_place = arena.share(other_block, 100'000);
+  ASSERT_TRUE(place && other_place);
+  const MemoryMap other(MemoryFile::open(arena.handle()));
+  arena.withdraw(block, 100'000);
+  std::memset(other.data() + *place, 9, 100'000);
+  for (size_t i = 0; i < 100'000; ++i) ASSERT_EQ(block[i], std::byte{7}) << i;
+  other.data()[*other_place] = std::byte{9};
+  EXPECT_EQ(other_block[0], std::byte{9});
+  // Of a part, only whole pages.
+  arena.withdraw(other_block + 5000, 10'000);
+  std::memset(other.data() + *other_place, 5, 100'000);
+  EXPECT_EQ(other_block[5000], std::byte{5});
+  EXPECT_EQ(other_block[10'000], std::byte{8});
+  EXPECT_EQ(other_block[20'000], std::byte{5});
+  // It can be shared again, with what it has.
+  EXPECT_EQ(arena.share(block, 100'000), place);
+  EXPECT_EQ(other.data()[*place], std::byte{7});
+  int outside = 0;
+  arena.withdraw(&outside, sizeof outside);
+}
+
 TEST(Arena, KeepsBlocksApartAndUsesFreedOnesAgain) {
   Arena arena(kSmall);
   std::vector<std::byte*> blocks;

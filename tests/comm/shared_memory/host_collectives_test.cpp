@@ -186,6 +186,62 @@ TEST(HostCollectives, NameBothRanksWhenTheirSizesDiffer) {
   });
 }
 
+void expect_own_size_is_checked(GroupCollectives& group, Transport& t) {
+  std::vector<std::byte> sent(100), place(10);
+  Parts parts;
+  parts.to.resize(static_cast<size_t>(t.size()));
+  parts.from.resize(static_cast<size_t>(t.size()));
+  parts.to[static_cast<size_t>(t.rank())] = sent;
+  parts.from[static_cast<size_t>(t.rank())] = place;
+  try {
+    group.exchange(parts, 0, kCall);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message, HasSubstr("expected 10 bytes"));
+    EXPECT_THAT(error.message, HasSubstr("100 bytes arrived"));
+  }
+}
+
+TEST(HostCollectives, CheckTheSizeOfWhatARankKeeps) {
+  for (const int ranks : {1, 2})
+    run_on_host(ranks, [](Transport& t) {
+      HostCollectives group(t, nullptr, kCall);
+      expect_own_size_is_checked(group, t);
+    });
+}
+
+TEST(MessageCollectives, CheckTheSizeOfWhatARankKeeps) {
+  run_on_host(2, [](Transport& t) {
+    MessageCollectives group(t, {.shared_memory = false, .cost_model = CostModel()});
+    expect_own_size_is_checked(group, t);
+  });
+}
+
+TEST(HostCollectives, OfALateRankDoNotReachTheOthersThatGaveUp) {
+  constexpr size_t kCount = 100'000;
+  run_on_host(2, [](Transport& t) {
+    Tensors tensors(t.rank(), Memory::shared);
+    HostCollectives group(t, &tensors.arena, kCall);
+    const Buffer buffer = tensors.make(std::vector<float>(kCount, 1));
+    Call call = kCall;
+    call.timeout_seconds = 0.2;
+    if (t.rank() == 0) {
+      EXPECT_THROW(group.reduce(buffer, buffer, Reduction::sum, {}, call), Timeout);
+      std::memset(buffer.data, 0, buffer.bytes());
+    }
+    Request request = t.rank() == 0 ? t.send(1, {}, 5) : t.receive(0, {}, 5);
+    t.wait(request, kCall);
+    if (t.rank() == 1) {
+      EXPECT_THROW(group.reduce(buffer, buffer, Reduction::sum, {}, call), Timeout);
+    }
+    Request last = t.rank() == 1 ? t.send(0, {}, 6) : t.receive(1, {}, 6);
+    t.wait(last, kCall);
+    if (t.rank() == 0) {
+      EXPECT_EQ(values_of(buffer), std::vector<float>(kCount, 0));
+    }
+  });
+}
+
 TEST(HostCollectives, NameTheRankThatDoesNotCome) {
   run_on_host(2, [](Transport& t) {
     HostCollectives group(t, nullptr, kCall);
