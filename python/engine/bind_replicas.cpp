@@ -15,16 +15,14 @@ void bind_replicas(py::module_& module) {
   using run::Replicas;
   module.def("set_threads", &run::set_threads, py::arg("threads"));
   py::class_<Replicas>(module, "Replicas")
-      .def(py::init([](World& world, std::vector<torch::Tensor> parameters, int group,
-                       size_t bucket_bytes) {
+      .def(py::init([](World& world, std::vector<torch::Tensor> parameters, size_t bucket_bytes) {
              return std::make_unique<Replicas>(
                  std::move(parameters), world.communicator(),
                  Replicas::Options{.timeout_seconds = world.timeout_seconds(),
-                                   .bucket_bytes = bucket_bytes,
-                                   .group = group});
+                                   .bucket_bytes = bucket_bytes});
            }),
-           py::arg("world"), py::arg("parameters"), py::arg("group"), py::arg("bucket_bytes"),
-           py::keep_alive<1, 2>(), Unlocked())
+           py::arg("world"), py::arg("parameters"), py::arg("bucket_bytes"), py::keep_alive<1, 2>(),
+           Unlocked())
       .def("begin_backward", &Replicas::begin_backward, Unlocked())
       .def("finish_backward", &Replicas::finish_backward, Unlocked())
       .def("close", &Replicas::close, Unlocked());

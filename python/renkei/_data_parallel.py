@@ -17,8 +17,6 @@ from renkei.errors import RenkeiError
 
 __all__ = ["DataParallel"]
 
-_groups = itertools.count()
-
 
 class DataParallel:
     """The replicas of a model, one on each rank."""
@@ -34,7 +32,7 @@ class DataParallel:
         self._backward: int | None = None  # the pass of autograd that is under way
         trained = [p for p in model.parameters() if p.requires_grad and p.dtype is torch.float32]
         self._known = {id(p) for p in trained}
-        self._replicas: _engine.Replicas | None = _engine.Replicas(world.world(), list(trained), next(_groups), 0)
+        self._replicas: _engine.Replicas | None = _engine.Replicas(world.world(), list(trained), 0)
         self._take_values(itertools.chain(self._others(frozen=True), model.buffers()))
         world.add_user(self)
 

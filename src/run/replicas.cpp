@@ -1,10 +1,8 @@
 #include "run/replicas.h"
 
-#include <fmt/format.h>
-
 #include <numeric>
 
-#include "base/error.h"
+#include "comm/free_groups.h"
 #include "comm/transport/tags.h"
 
 namespace renkei::run {
@@ -12,16 +10,15 @@ namespace renkei::run {
 Replicas::Replicas(std::vector<torch::Tensor> parameters, comm::Communicator& world,
                    const Options& options)
     : options_(options), parameters_(std::move(parameters)) {
-  if (options.group >= comm::channels::kMostGroups)
-    throw Error(ErrorCode::usage,
-                fmt::format("there are {} networks already, and no more at a time",
-                            comm::channels::kMostGroups));
+  const int group = comm::find_free_groups(
+      world, 1,
+      {.operation = "setup of a data parallel model", .timeout_seconds = options.timeout_seconds});
   std::vector<int> ranks(static_cast<size_t>(world.transport().size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   shared_ = std::make_unique<SharedParameters>(
       parameters_, world, context_.sink,
       SharedParameters::Options{.ranks = ranks,
-                                .channel = comm::channels::group(options.group),
+                                .channel = comm::channels::group(group),
                                 .own_values = true,
                                 .update = {.bucket_bytes = options.bucket_bytes,
                                            .timeout_seconds = options.timeout_seconds,

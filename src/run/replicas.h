@@ -23,7 +23,6 @@ class Replicas {
   struct Options {
     double timeout_seconds = 300;
     size_t bucket_bytes = 0;  // 0: chosen
-    int group = 0;            // of several networks in a job, the same number on all ranks
   };
   // All ranks together. The parameters are f32 and move to one piece of memory.
   Replicas(std::vector<torch::Tensor> parameters, comm::Communicator& world,

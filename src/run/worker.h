@@ -124,6 +124,8 @@ class Worker {
   void divide_state();
   void join_tensor_group();
   int group_number(int set) const;
+  void find_free_groups();
+  int channel(int group) const;
   void prepare_batch_norm();
   // Of every micro-batch of every replica, in the first and the last step of an epoch.
   struct SampleCount {
@@ -173,6 +175,7 @@ class Worker {
   std::unique_ptr<comm::SubTransport> tensor_transport_;
   std::unique_ptr<comm::Communicator> tensor_communicator_;  // null: it computes them alone
   std::vector<plan::ParameterSet> sets_;                     // of all stages, then tied ones
+  int first_group_ = 0;                                      // number of its channels
   // Of each place of the state, the ranks that have the same part of it.
   std::vector<std::vector<int>> holders_;
   std::vector<std::vector<int>> stages_of_state_;

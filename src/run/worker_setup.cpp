@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "comm/free_groups.h"
 #include "comm/transport/tags.h"
 #include "plan/plan_file.h"
 #include "program/effects.h"
@@ -15,15 +16,6 @@
 
 namespace renkei::run {
 namespace {
-
-// Of messages among some ranks; groups that have ranks in common need different ones.
-int channel(int number) {
-  if (number >= comm::channels::kMostGroups)
-    throw Error(ErrorCode::usage,
-                "the plan has more stages on a rank, or tied parameters, than "
-                "there are channels for their messages");
-  return comm::channels::group(number);
-}
 
 plan::TensorPlace place_in_group(const plan::Plan& plan, const comm::Transport& world) {
   plan::check_ranks(plan, world.size(), "the plan");
@@ -167,8 +159,9 @@ void Worker::prepare_evaluation() {
 }
 
 // Of a set of parameters: sets that have ranks in common have different ones. Those of a stage come
-// first, then what its tensor groups have in common, then sets of several stages; the number behind
-// the last set is free.
+// first, then what its tensor groups have in common, then sets of several stages; behind the last
+// set come statistics of batch normalisation and the tensor group. Counted from the first that was
+// free when the worker was made.
 int Worker::group_number(int set) const {
   const int chunks = job_.plan.chunks, groups = job_.plan.shape().groups();
   const int of_stages = job_.plan.tensor > 1 ? 3 * chunks : chunks;
@@ -181,6 +174,19 @@ int Worker::group_number(int set) const {
   const plan::ParameterSet& wanted = sets_[static_cast<size_t>(set)];
   if (wanted.stages.size() > 1) return of_stages + several;
   return static_cast<int>(wanted.share) * chunks + wanted.stages.front() / groups;
+}
+
+void Worker::find_free_groups() {
+  int count = group_number(static_cast<int>(sets_.size()));
+  if (options_.batch_norm == BatchNormMode::synchronised || job_.plan.tensor > 1)
+    count += job_.plan.chunks;
+  if (job_.plan.tensor > 1) ++count;
+  first_group_ = comm::find_free_groups(job_.communicator, count, call("setup of the stages"));
+}
+
+// Of messages among some ranks; groups that have ranks in common need different ones.
+int Worker::channel(int number) const {
+  return comm::channels::group(first_group_ + number);
 }
 
 // What only other stages use leaves the memory of this rank, or never gets there.
@@ -201,6 +207,7 @@ void Worker::divide_state() {
                                {.shares = shares_of(model, job_.plan.tensor),
                                 .all_ranks_of_stage = plan::stage_ranks(job_.plan)});
   const auto stages = static_cast<int>(ranks_of_stage_.size());
+  find_free_groups();
   for (int s = 0; s < static_cast<int>(sets_.size()); ++s) {
     const plan::ParameterSet& set = sets_[static_cast<size_t>(s)];
     if (!std::ranges::binary_search(set.ranks, world_.rank())) continue;

@@ -26,4 +26,13 @@ void ChannelRegistry::give_back(int channel, const std::vector<int>& ranks) {
   std::erase(taken_, std::pair(channel, ranks));
 }
 
+std::set<int> ChannelRegistry::groups() const {
+  const std::lock_guard lock(mutex_);
+  std::set<int> numbers;
+  for (const auto& [channel, ranks] : taken_)
+    if (channel >= channels::group(0) && channel < channels::group(channels::kMostGroups))
+      numbers.insert((channel - channels::group(0)) / channels::kStride);
+  return numbers;
+}
+
 }  // namespace renkei::comm

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,9 +16,11 @@ class ChannelRegistry {
   // there is no such channel.
   void take(int channel, const std::vector<int>& ranks);
   void give_back(int channel, const std::vector<int>& ranks);
+  // The numbers of groups (tags.h) that have channels, of whatever ranks.
+  std::set<int> groups() const;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::pair<int, std::vector<int>>> taken_;
 };
 

@@ -67,7 +67,8 @@ constexpr int kTorusRow = 1, kTorusColumn = 2, kInsideHost = 3, kBetweenHosts = 
 constexpr int kLastOfCollectives = kBetweenHosts + kTorusColumn;
 
 constexpr int kStaging = 1 * kStride;
-// The i-th group of ranks that train together: replicas of a stage, ranks with tied parameters.
+// The i-th group of ranks that train together: replicas of a stage, ranks with tied parameters, a
+// process group of the program. Whoever makes some asks for free numbers (free_groups.h).
 constexpr int kMostGroups = kChannels / kStride - 3;
 constexpr int group(int i) {
   return (2 + i) * kStride;
