@@ -7,6 +7,7 @@
 #include "checkpoint/shard.h"
 #include "checkpoint/store.h"
 #include "run/executor.h"
+#include "run/memory.h"
 #include "world.h"
 
 namespace py = pybind11;
@@ -24,6 +25,7 @@ program::DType dtype_of(const torch::Tensor& tensor, const std::string& name) {
 }
 
 std::string write_shard(const std::string& file, const std::vector<NamedTensor>& tensors) {
+  const run::HostMemory host;  // a device has no room for copies
   std::vector<torch::Tensor> memory;
   std::vector<checkpoint::Run> runs;
   for (const auto& [name, tensor] : tensors) {

@@ -18,6 +18,7 @@ void bind_run_record(py::module_& module) {
       .def("set_plan", &RunRecord::set_plan, py::arg("json"))
       .def("begin_step", &RunRecord::begin_step, py::arg("samples"))
       .def("end_step", &RunRecord::end_step)
+      .def("count_step", &RunRecord::count_step, py::arg("samples"), py::arg("seconds"))
       .def("add", &RunRecord::add, py::arg("name"), py::arg("category"), py::arg("begin"))
       .def_static("seconds", &RunRecord::seconds)
       .def("phase", &RunRecord::phase, py::arg("name"))

@@ -46,6 +46,7 @@ void bind_staged_model(py::module_& module) {
       .value("save", CalledNetwork::Purpose::save)
       .value("load", CalledNetwork::Purpose::load)
       .value("norm", CalledNetwork::Purpose::norm)
+      .value("capture", CalledNetwork::Purpose::capture)
       .value("close", CalledNetwork::Purpose::close);
   py::class_<StagedModel>(module, "StagedModel")
       .def(py::init([](World& world, Text text, int64_t samples, NamedTensors batch,

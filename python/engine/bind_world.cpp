@@ -11,12 +11,13 @@ namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
-py::list allgather(Collectives& ranks, const py::bytes& mine, const std::string& operation) {
+py::list allgather(Collectives& ranks, const py::bytes& mine, const std::string& operation,
+                   std::optional<double> timeout_seconds) {
   const std::string text = mine;
   std::vector<std::string> texts;
   {
     const py::gil_scoped_release unlocked;
-    texts = ranks.allgather(text, operation);
+    texts = ranks.allgather(text, operation, timeout_seconds);
   }
   py::list list;
   for (const std::string& one : texts) list.append(py::bytes(one));
@@ -35,7 +36,8 @@ void bind_collectives(py::module_& module) {
            py::arg("operation"), Unlocked())
       .def("broadcast", &Collectives::broadcast, py::arg("tensor"), py::arg("root"),
            py::arg("operation"), Unlocked())
-      .def("allgather", &allgather, py::arg("mine"), py::arg("operation"))
+      .def("allgather", &allgather, py::arg("mine"), py::arg("operation"),
+           py::arg("timeout_seconds") = std::nullopt)
       .def("allgather_rows", &Collectives::allgather_rows, py::arg("mine"), py::arg("operation"),
            Unlocked())
       .def("alltoall", &Collectives::alltoall, py::arg("rows"), py::arg("splits"),
@@ -54,6 +56,7 @@ void bind_world(py::module_& module) {
       .def_property_readonly("local_size", &World::local_size)
       .def_property_readonly("hosts", &World::hosts)
       .def_property_readonly("host_number", &World::host_number)
+      .def_property_readonly("ranks_of_hosts", &World::ranks_of_hosts)
       .def_property_readonly("host", &World::host)
       .def_property_readonly("threads", &World::threads)
       .def("fail", &World::fail, py::arg("message"), py::arg("hint"), py::arg("exit_code"),

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "comm/collectives/all_gather.h"
 #include "comm/collectives/all_to_all.h"
+#include "tensors.h"
 
 namespace renkei::python {
 namespace {
@@ -19,34 +20,7 @@ comm::Reduction reduction_of(const std::string& name) {
               "choose sum, mean, max or min");
 }
 
-comm::DType dtype_of(torch::ScalarType type) {
-  switch (type) {
-    case torch::kFloat32:
-      return comm::DType::f32;
-    case torch::kFloat64:
-      return comm::DType::f64;
-    case torch::kFloat16:
-      return comm::DType::f16;
-    case torch::kBFloat16:
-      return comm::DType::bf16;
-    case torch::kInt64:
-      return comm::DType::i64;
-    default:
-      throw Error(ErrorCode::bug,
-                  fmt::format("a reduction of {} reached C++", torch::toString(type)));
-  }
-}
-
-comm::Buffer buffer_of(const torch::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<size_t>(tensor.numel()),
-          dtype_of(tensor.scalar_type())};
-}
-
-comm::Buffer bytes_of(const torch::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes(), comm::DType::u8};
-}
-
-std::span<std::byte> bytes_of(std::string& text) {
+std::span<std::byte> bytes_of_text(std::string& text) {
   return {reinterpret_cast<std::byte*>(text.data()), text.size()};
 }
 
@@ -108,18 +82,20 @@ void Collectives::broadcast(const torch::Tensor& tensor, int root, const std::st
 }
 
 std::vector<std::string> Collectives::allgather(const std::string& mine,
-                                                const std::string& operation) {
+                                                const std::string& operation,
+                                                std::optional<double> timeout_seconds) {
+  comm::Call meeting = call(operation);
+  if (timeout_seconds) meeting.timeout_seconds = *timeout_seconds;
   const auto ranks = static_cast<size_t>(size());
   const std::array<int64_t, 1> length{static_cast<int64_t>(mine.size())};
   std::vector<int64_t> lengths(ranks);
-  comm::all_gather(transport(), std::span(length), comm::Buffer(std::span(lengths)),
-                   call(operation));
+  comm::all_gather(transport(), std::span(length), comm::Buffer(std::span(lengths)), meeting);
   std::vector<size_t> counts;
   size_t total = 0;
   for (const int64_t one : lengths) total += counts.emplace_back(static_cast<size_t>(one));
   std::string all(total, '\0');
-  comm::all_gather_v(transport(), std::as_bytes(std::span(mine)), comm::Buffer(bytes_of(all)),
-                     counts, call(operation));
+  comm::all_gather_v(transport(), std::as_bytes(std::span(mine)), comm::Buffer(bytes_of_text(all)),
+                     counts, meeting);
   std::vector<std::string> texts;
   size_t begin = 0;
   for (const size_t count : counts) {

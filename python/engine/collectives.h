@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +38,8 @@ class Collectives {
   torch::Tensor reduce_scatter(const torch::Tensor& tensor, const std::string& reduction,
                                const std::string& operation);
   void broadcast(const torch::Tensor& tensor, int root, const std::string& operation);
-  std::vector<std::string> allgather(const std::string& mine, const std::string& operation);
+  std::vector<std::string> allgather(const std::string& mine, const std::string& operation,
+                                     std::optional<double> timeout_seconds = {});
   // The rows of all ranks, whose numbers may differ.
   torch::Tensor allgather_rows(const torch::Tensor& mine, const std::string& operation);
   // splits[q] rows go to rank q. Returns what has come, and how many rows from each rank.

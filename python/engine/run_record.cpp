@@ -70,6 +70,11 @@ void RunRecord::end_step() {
   in_step_ = false;
 }
 
+void RunRecord::count_step(int64_t samples, double seconds) {
+  samples_ = samples;
+  counted_seconds_.push_back(seconds);
+}
+
 void RunRecord::add(const std::string& name, const std::string& category, double begin) {
   const std::string& kept = *names_.insert(name).first;
   recorder_.add({.name = kept,
@@ -102,7 +107,7 @@ void RunRecord::close() {
   phases_.close(directory_, world_.transport(), world_.call("end of the run"));
   if (!metrics_) return;
   tensorboard_->flush();
-  std::vector<double> seconds;
+  std::vector<double> seconds = counted_seconds_;
   for (const timeline::StepTimes& step : recorder_.steps()) seconds.push_back(step.seconds);
   const double median = timeline::quantile(seconds, 0.5);
   const nlohmann::json summary{

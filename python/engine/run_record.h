@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/json_lines.h"
 #include "job/run_timeline.h"
@@ -30,6 +31,8 @@ class RunRecord {
   // Not collective. A step ends where the next one begins.
   void begin_step(int64_t samples);
   void end_step();
+  // A step that the engine has recorded itself: counted in the summary.
+  void count_step(int64_t samples, double seconds);
   // What was done in the step under way, from `begin` until now, by seconds().
   void add(const std::string& name, const std::string& category, double begin);
   static double seconds();
@@ -49,6 +52,7 @@ class RunRecord {
   std::optional<report::TensorBoardWriter> tensorboard_;
   int64_t step_ = -1, samples_ = 0;
   bool in_step_ = false;
+  std::vector<double> counted_seconds_;
   std::set<std::string> names_;  // that outlive their events
 };
 

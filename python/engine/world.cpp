@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -50,6 +51,14 @@ int World::host_number() {
     if (found == seen.end()) seen.push_back(name);
   }
   return 0;
+}
+
+std::vector<int> World::ranks_of_hosts() {
+  std::map<std::string, int> ranks;
+  for (int other = 0; other < size(); ++other) ++ranks[transport().host(other)];
+  std::vector<int> counts;
+  for (const auto& [host, count] : ranks) counts.push_back(count);
+  return counts;
 }
 
 void World::close() {

@@ -20,6 +20,9 @@ class World : public Collectives {
   int host_number();  // of this rank's host among them, by their first ranks
   std::string host() { return transport().host(rank()); }
   int threads() const { return threads_; }  // that a rank may use
+  std::vector<int> ranks_of_hosts();        // how many each host has
+  // For what goes on using the transport when this is no longer there.
+  std::shared_ptr<void> owner() const { return world_; }
 
   // Tells the others, and waits until all have come to their end.
   void close() override;

@@ -29,19 +29,32 @@ def create(options: Any, _: Any) -> Any:
             f"rank {ranks[rank]} of torch.distributed is rank {job.rank} of the MPI job",
             "let mpirun or srun number the ranks: init_process_group without rank and world_size",
         )
-    return _engine.make_job_backend(job, ranks, _free_number(store, rank, size), seconds)
+    made = _engine.make_job_backend(job, ranks, _free_number(store, rank, size), seconds)
+    _over_mpi.groups.append(made)
+    world.add_user(_over_mpi)
+    return made
+
+
+class _OverMpi:
+    """Groups that must end before MPI does, though the program keeps them until Python itself ends."""
+
+    def __init__(self) -> None:
+        self.groups: list[Any] = []
+
+    def release(self) -> None:
+        """At the end of the program."""
+        for group in self.groups:
+            group.shutdown()
+        self.groups.clear()
+
+
+_over_mpi = _OverMpi()
 
 
 def set_rank_variables() -> None:
     """RANK, WORLD_SIZE, MASTER_ADDR … of this process of mpirun or srun, where rank 0 is found by MPI."""
-    if not _launch.is_of_mpi():
-        return
-    chosen = "MASTER_ADDR" in os.environ
-    _launch.set_torchrun_variables()
-    if chosen or world.size() == 1:
-        return
-    address, port = world.broadcast_object((_own_address(), _free_port()) if world.rank() == 0 else None)
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = address, str(port)
+    if _launch.is_of_mpi():
+        world.init()
 
 
 def _host_identity() -> str:
@@ -81,25 +94,10 @@ def _right_command(hosts: list[str]) -> str:
 
 
 def _free_number(store: Any, rank: int, size: int) -> int:
-    """The smallest number that no group of any member has."""
-    store.set(f"taken/{rank}", ",".join(map(str, _engine.taken_group_numbers())))
+    """The smallest number that no group of any member has, a model's neither."""
+    store.set(f"taken/{rank}", ",".join(map(str, _engine.taken_group_numbers(world.world()))))
     taken = {number for other in range(size) for number in store.get(f"taken/{other}").decode().split(",")}
     number = 0
     while str(number) in taken:
         number += 1
     return number
-
-
-def _own_address() -> str:
-    name = socket.gethostname()
-    try:
-        address = socket.gethostbyname(name)
-    except OSError:
-        return name
-    return name if address.startswith("127.") else address
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])

@@ -1,10 +1,11 @@
 """What a launcher says about this process, as the variables that torchrun sets."""
 
 import os
+import socket
 import zlib
 from collections.abc import Mapping, MutableMapping
 
-__all__ = ["is_of_mpi", "set_torchrun_variables"]
+__all__ = ["free_port", "is_of_mpi", "own_address", "set_torchrun_variables"]
 
 # Rank, size and rank on the host, of Open MPI, of MPICH and of Slurm.
 LAUNCHERS = (
@@ -49,3 +50,20 @@ def set_torchrun_variables(environment: MutableMapping[str, str] | None = None) 
     variables.setdefault("LOCAL_RANK", local)
     variables.setdefault("MASTER_ADDR", next((variables[n] for n in LAUNCH_NODES if n in variables), "127.0.0.1"))
     variables.setdefault("MASTER_PORT", str(20000 + zlib.crc32(job.encode()) % 10000))
+
+
+def own_address() -> str:
+    """Where other hosts find this one."""
+    name = socket.gethostname()
+    try:
+        address = socket.gethostbyname(name)
+    except OSError:
+        return name
+    return name if address.startswith("127.") else address
+
+
+def free_port() -> int:
+    """That nobody listens to now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])

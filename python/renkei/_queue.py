@@ -143,7 +143,7 @@ class Queue:
         """Whether something was done."""
         assert self._ranks is not None
         mine = (self._join is not None, [(r.name, r.kind, r.facts) for r in offered])
-        texts = self._ranks.allgather(pickle.dumps(mine), "agreement about collectives")
+        texts = self._meet(pickle.dumps(mine), offered)
         told: list[tuple[bool, list[tuple[str, str, Facts]]]] = [pickle.loads(text) for text in texts]
         joined = {rank for rank, (is_joined, wants) in enumerate(told) if is_joined and not wants}
         for rank in sorted(joined - self._known_joined):
@@ -155,18 +155,44 @@ class Queue:
         active = [rank for rank in range(self._size) if rank not in joined]
         wanted = {rank: {name: (kind, facts) for name, kind, facts in told[rank][1]} for rank in active}
         ready = [name for name in wanted[active[0]] if all(name in wanted[rank] for rank in active)]
+        taken: list[Request] = []
         todo: list[Request] = []
-        for name in ready:
-            request = self._take(name, wanted[active[0]][name])
-            error = _difference(name, wanted, active) or _without(joined, request)
-            if error is None:
-                todo.append(request)
-            else:
-                request.end(error=error)
-        for together in _fused(todo):
-            _do(self._ranks, together)
+        try:
+            for name in ready:
+                request = self._take(name, wanted[active[0]][name])
+                taken.append(request)
+                error = _difference(name, wanted, active) or _without(joined, request)
+                if error is None:
+                    todo.append(request)
+                else:
+                    request.end(error=error)
+            for together in _fused(todo):
+                _do(self._ranks, together)
+        except BaseException as error:  # nobody else knows of those that were taken
+            for request in taken:
+                if not request.ended.is_set():
+                    request.end(error=error)
+            raise
         self._waiting_for = {name: [r for r in active if name not in wanted[r]] for r in active for name in wanted[r]}
         return bool(ready)
+
+    def _meet(self, mine: bytes, offered: list[Request]) -> list[bytes]:
+        """What all ranks offer. A rank that asks for nothing does not come."""
+        assert self._ranks is not None
+        try:
+            limit = self._limit if offered else None  # who has joined waits as long as any wait may take
+            return self._ranks.allgather(mine, "agreement about collectives", limit)
+        except RenkeiError as error:
+            if not offered:
+                raise
+            more = f" and {len(offered) - 1} more" if len(offered) > 1 else ""
+            raise RenkeiError(
+                f"{offered[0].kind} {offered[0].name}{more} can't be done: {error.message}",
+                error.hint,
+                code=error.code,
+                rank=error.rank,
+                host=error.host,
+            ) from error
 
     def _take(self, name: str, told: tuple[str, Facts]) -> Request:
         with self._changed:
@@ -247,25 +273,13 @@ def _fused(requests: list[Request]) -> list[list[Request]]:
 
 
 def _do(ranks: "_engine.Collectives", together: list[Request]) -> None:
-    try:
-        reductions = [r.work for r in together if isinstance(r.work, Reduction)]
-        if len(together) > 1:
-            flat = torch.cat([work.tensor.reshape(-1) for work in reductions])
-            ranks.allreduce(flat, reductions[0].op, f"allreduce {together[0].name} and {len(together) - 1} more")
-            for work, part in zip(reductions, torch.split(flat, [w.tensor.numel() for w in reductions]), strict=True):
-                work.tensor.copy_(part.view_as(work.tensor))
-        elif reductions:
-            ranks.allreduce(reductions[0].tensor, reductions[0].op, f"allreduce {together[0].name}")
-    except BaseException as error:
-        for request in together:
-            request.end(error=error)
-        raise
+    reductions = [r.work for r in together if isinstance(r.work, Reduction)]
+    if len(together) > 1:
+        flat = torch.cat([work.tensor.reshape(-1) for work in reductions])
+        ranks.allreduce(flat, reductions[0].op, f"allreduce {together[0].name} and {len(together) - 1} more")
+        for work, part in zip(reductions, torch.split(flat, [w.tensor.numel() for w in reductions]), strict=True):
+            work.tensor.copy_(part.view_as(work.tensor))
+    elif reductions:
+        ranks.allreduce(reductions[0].tensor, reductions[0].op, f"allreduce {together[0].name}")
     for request in together:
-        if isinstance(request.work, Reduction):
-            request.end(request.work.tensor)
-            continue
-        try:
-            request.end(request.work(ranks))
-        except BaseException as error:
-            request.end(error=error)
-            raise
+        request.end(request.work.tensor if isinstance(request.work, Reduction) else request.work(ranks))

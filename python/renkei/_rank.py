@@ -4,7 +4,7 @@ import os
 import runpy
 import sys
 
-from renkei import _launch
+from renkei import world
 
 
 def main() -> None:
@@ -12,9 +12,6 @@ def main() -> None:
     script = sys.argv[1]
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    _launch.set_torchrun_variables()
-    from renkei import world
-
     world.init()
     try:
         runpy.run_path(script, run_name="__main__")

@@ -12,12 +12,11 @@ from typing import Any
 import torch
 
 from renkei import world
+from renkei._comparison import TOLERANCE, largest
 from renkei.capture import FlatModel, preserved
 from renkei.errors import RenkeiError
 
 __all__ = ["Reached", "Reference", "bring_everything_here", "compute"]
-
-TOLERANCE = 1e-3  # of a gradient, relative to its largest value; sums in another order differ by less
 
 
 @dataclasses.dataclass
@@ -46,14 +45,14 @@ class Reference:
                     held: set[str]) -> str:
         if abs(loss - self.loss) > TOLERANCE * max(abs(self.loss), 1e-6):
             return f"the loss is {loss:.7g} and not {self.loss:.7g}"
-        scale = max((_largest(g) for g in self.gradients.values() if g is not None), default=0.0)
+        scale = max((largest(g) for g in self.gradients.values() if g is not None), default=0.0)
         for name, gradient in self.gradients.items():
             if name not in held or gradient is None:
                 continue
             here = parameters[name].grad
-            limit = TOLERANCE * max(_largest(gradient), 1e-2 * scale)
+            limit = TOLERANCE * max(largest(gradient), 1e-2 * scale)
             # In place: the memory of the device may be full.
-            worst = _largest(gradient.sub_(here)) if here is not None else float("inf")
+            worst = largest(gradient.sub_(here)) if here is not None else float("inf")
             if not worst <= limit:
                 return f"the gradient of {name.removeprefix('model.')} differs by {worst:.3g}"
         wanted = self.buffers[self.replica] if self.buffers else {}
@@ -158,8 +157,3 @@ def bring_everything_here(flat: FlatModel, optimizer: torch.optim.Optimizer, hel
             tensor.data = value.clone()
             if kept:
                 optimizer.state[tensor] = kept
-
-
-def _largest(tensor: torch.Tensor) -> float:
-    """The largest magnitude, found without memory."""
-    return float(torch.linalg.vector_norm(tensor, torch.inf)) if tensor.numel() else 0.0

@@ -40,9 +40,10 @@ class Run:
         given = {name: float(value) for name, value in values.items()}
         self.record.log(max(self.record.step, 0), {"seconds": time.perf_counter() - self._began, **given})
 
-    def log_step(self, loss: float) -> None:
-        """The loss of a step that the engine records itself."""
+    def log_step(self, loss: float, samples: int) -> None:
+        """The loss of a step of so many samples, which the engine records itself."""
         now = time.perf_counter()
+        self.record.count_step(samples, now - self._began)
         self.record.log(self._steps, {"loss": loss, "seconds": now - self._began})
         self._steps, self._began = self._steps + 1, now
 

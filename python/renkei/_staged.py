@@ -234,10 +234,14 @@ class Staged:
         for program in self._programs:
             if program.mode == mode and program.signature.matches(signature):
                 return program
+        self.meet(_engine.Purpose.capture)  # ranks that know this kind of call learn who does not
         self._agree(signature)
         with self._whole():
             _, captured = self._capture(signature, call)
             self._add(self._programs[-1], captured)
+        if self._check and world.rank() == 0:
+            print("note: the model was captured again, for a new kind of batch or a new mode; its stages were not "
+                  "compared with the model as it is written", file=sys.stderr)
         return self._programs[-1]
 
     def _add(self, program: _Program, captured: Captured) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from renkei import _engine, world
+from renkei import _engine, _plain_values, world
 from renkei.errors import RenkeiError
 from renkei.parallel import Parallel
 
@@ -34,8 +34,9 @@ def save(
 ) -> "Saving":
     """All ranks together: a checkpoint in `folder`, beside those that are there; `keep` removes all but the last ones.
 
-    `extra` is anything that JSON takes, tensors, and objects with a state_dict() of these, such as schedulers and
-    renkei.data's batches. `asynchronous`: returns when all is copied; wait() on what is returned completes it.
+    `extra` is numbers, texts, tensors, lists, tuples and dictionaries of these, and objects with a state_dict() of
+    these, such as schedulers and renkei.data's batches. `asynchronous`: returns when all is copied; wait() on what is
+    returned completes it.
 
     >>> import tempfile
     >>> folder, model = tempfile.mkdtemp(), torch.nn.Linear(2, 2)
@@ -69,11 +70,13 @@ class Saving:
         failure = ""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            failure = str(error)
+            if asynchronous:
+                with _engine.HostMemory():  # a device has no room for all of it twice
+                    tensors = [(name, tensor.clone(memory_format=torch.contiguous_format)) for name, tensor in tensors]
+        except Exception as error:
+            failure = _told(error)
         _all_or_none(failure)
         if asynchronous:
-            tensors = [(name, tensor.detach().clone()) for name, tensor in tensors]
             self._thread: threading.Thread | None = threading.Thread(target=self._write, args=(tensors,))
             self._thread.start()
             Saving.under_way = self
@@ -90,14 +93,14 @@ class Saving:
         Saving.under_way = None
         if self._thread is not None:
             self._thread.join()
-        _all_or_none(str(self._failure or ""))
+        _all_or_none(_told(self._failure) if self._failure is not None else "")
         shards = world.allgather_object(self._written)
         failure = ""
         if world.rank() == 0:
             try:
                 _engine.write_manifest(str(self.directory), shards, self.step, self._notes, self._keep)
-            except RenkeiError as error:
-                failure = error.message
+            except Exception as error:  # the others wait to hear of it
+                failure = _told(error)
         _all_or_none(failure)
 
     def _write(self, tensors: Named) -> None:
@@ -126,10 +129,9 @@ def load(
     state = f"rng/{world.rank()}"
     if notes.get("ranks") == world.size() and state in found.names:
         torch.set_rng_state(found.get(state))
-    values: dict[str, Any] = {"step": found.step, **notes.get("extra", {})}
-    for name in found.names:
-        if name.startswith("extra/"):
-            values[name.removeprefix("extra/")] = found.get(name)
+    values: dict[str, Any] = {"step": found.step}
+    for key, value in notes.get("extra", {}).items():
+        values[key] = _plain_values.decoded(value, found.get)
     for name, thing in extra.items():
         if name not in values:
             raise RenkeiError(f"the checkpoint {folder} has no '{name}'", f"it has {', '.join(values)}", code="data")
@@ -143,6 +145,11 @@ def load(
 def _meet(model: torch.nn.Module, purpose: _engine.Purpose) -> None:
     if isinstance(model, Parallel):
         model._job.meet(purpose)
+
+
+def _told(error: Exception) -> str:
+    """Never empty: that would say that all is well."""
+    return (error.message if isinstance(error, RenkeiError) else str(error)) or type(error).__name__
 
 
 def _all_or_none(failure: str) -> None:
@@ -207,15 +214,15 @@ def _collect(
     notes["extra"] = {}
     for key, value in extra.items():
         state = value.state_dict() if hasattr(value, "state_dict") else value
-        if isinstance(state, torch.Tensor):
-            give(f"extra/{key}", state, 0)
-            continue
         try:
-            notes["extra"][key] = json.loads(json.dumps(state))
+            notes["extra"][key], tensors = _plain_values.encoded(state, f"extra/{key}")
         except TypeError as error:
             raise RenkeiError(
-                f"'{key}' can't be saved: {error}", "give numbers, texts, lists and dictionaries of these, or a tensor"
+                f"'{key}' can't be saved: {error}",
+                "give numbers, texts, tensors, and lists, tuples and dictionaries of these",
             ) from error
+        for name, tensor in tensors.items():
+            give(name, tensor, 0)
     if isinstance(model, Parallel):
         notes["calls"] = model._job.calls
     return notes, mine

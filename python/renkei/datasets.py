@@ -82,4 +82,5 @@ def evaluate_all(
     total = sum(w for w, _ in everyone)
     if total <= 0:
         raise RenkeiError("no rank has evaluated a sample", "give weight= the number of this rank's samples")
-    return {name: sum(w * theirs[name] for w, theirs in everyone) / total for name in mine}
+    # What a rank without samples gives may be no number.
+    return {name: sum(w * theirs[name] for w, theirs in everyone if w > 0) / total for name in mine}

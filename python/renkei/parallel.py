@@ -172,12 +172,12 @@ class Parallel(torch.nn.Module):
         found = getattr(self.__dict__["module"], name)
         return functools.partial(self._save_pretrained, found) if name == "save_pretrained" else found
 
-    def _save_pretrained(self, original: Callable[..., Any], directory: Any, *arguments: Any, **named: Any) -> Any:
+    def _save_pretrained(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Hugging Face's, with all tensors: written by rank 0, by all ranks together."""
         state = self.state_dict(on_rank=0)
         result = None
         if world.rank() == 0:
-            result = original(directory, *arguments, **{"state_dict": state, **named})
+            result = original(*arguments, **{"state_dict": state, **named})
         world.barrier()
         return result
 

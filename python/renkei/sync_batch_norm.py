@@ -26,14 +26,14 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Normalised by all ranks' samples when it is trained, else by the running statistics."""
+        """Normalised by all ranks' samples when it is trained, else as PyTorch does it, by each rank alone."""
         self._check_input_dim(input)
-        if not self.training and self.running_mean is not None:
+        if not self.training:
             return super().forward(input)
-        if self.training and self.num_batches_tracked is not None:
+        if self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
         output, mean, variance, count = _Normalise.apply(input, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
-        if self.training and self.running_mean is not None and self.running_var is not None:
+        if self.running_mean is not None and self.running_var is not None:
             share = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked or 1)
             with torch.no_grad():
                 unbiased = variance * (count / (count - 1))

@@ -88,7 +88,7 @@ class TrainStep:
             self._flat = FlatModel(self._model, (arguments, named), self._loss, only_loss=True)
         every = _gathered(self._flat.flatten((arguments, named)))
         if self._training is None:
-            return self._recorded(self._first_step(self._flat, every))
+            return self._recorded(self._first_step(self._flat, every), every)
         if not self._model.training or self._trained() != self._was_trained:
             raise RenkeiError(
                 "the model is in evaluation mode, or requires_grad of a parameter has changed since the first step",
@@ -96,11 +96,11 @@ class TrainStep:
             )
         loss = self._step(every)
         self._update()
-        return self._recorded(loss)
+        return self._recorded(loss, every)
 
-    def _recorded(self, loss: float) -> float:
+    def _recorded(self, loss: float, every: list[list[torch.Tensor]]) -> float:
         if self._run is not None:
-            self._run.log_step(loss)
+            self._run.log_step(loss, sum(len(tensors[0]) for tensors in every))
         return loss
 
     def _trained(self) -> list[bool]:

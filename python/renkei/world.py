@@ -31,6 +31,7 @@ __all__ = [
     "barrier",
     "broadcast",
     "broadcast_object",
+    "check_on_cpu",
     "fail_job",
     "init",
     "is_initialized",
@@ -77,12 +78,22 @@ def init(*, timeout: float = WAIT_SECONDS) -> None:
         )
     # Plug-ins of MPI libraries look for its symbols among those of the whole process.
     ctypes.CDLL(str(_engine.__file__), mode=ctypes.RTLD_GLOBAL)
+    chosen = "MASTER_ADDR" in os.environ
     _launch.set_torchrun_variables()
     _world = _engine.World(timeout)
+    if not chosen and _world.size > 1:
+        _share_address(_world)
     if _world.size > 1 and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(_world.threads)  # the cores of a host over its ranks
     sys.excepthook = _fail_job
     atexit.register(_close)
+
+
+def _share_address(ranks: _engine.World) -> None:
+    """MASTER_ADDR and MASTER_PORT, where rank 0 can be found: only it knows."""
+    mine = (_launch.own_address() if ranks.hosts > 1 else "127.0.0.1", _launch.free_port())
+    address, port = pickle.loads(ranks.allgather(pickle.dumps(mine), "address of rank 0")[0])
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = address, str(port)
 
 
 def world() -> _engine.World:
@@ -128,7 +139,7 @@ def allreduce(tensor: torch.Tensor, op: str = "mean") -> torch.Tensor:
     >>> allreduce(torch.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    _check_on_cpu(tensor)
+    check_on_cpu(tensor)
     kind = tensor.dtype
     if kind.is_complex:
         return torch.view_as_complex(allreduce(torch.view_as_real(tensor), op))
@@ -148,7 +159,7 @@ def broadcast(tensor: torch.Tensor, root: int = 0) -> torch.Tensor:
     >>> broadcast(torch.arange(3))
     tensor([0, 1, 2])
     """
-    _check_on_cpu(tensor)
+    check_on_cpu(tensor)
     result = tensor.detach().clone(memory_format=torch.contiguous_format)
     world().broadcast(result, root, "broadcast")
     return result
@@ -171,11 +182,12 @@ def broadcast_object(value: Value | None) -> Value:
     return found
 
 
-def _check_on_cpu(tensor: torch.Tensor) -> None:
+def check_on_cpu(tensor: torch.Tensor) -> None:
+    """Throws an error for a tensor that ranks can't exchange."""
     if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
         raise RenkeiError(
             f"the tensor is on {tensor.device} ({tensor.layout}), and ranks exchange plain tensors on the CPU",
-            "move it there first: tensor.cpu()",
+            "move it there first: tensor.cpu(), tensor.to_dense()",
         )
 
 

@@ -22,8 +22,15 @@ constexpr int kInputTag = comm::kCallTags.first, kOutputTag = kInputTag + 1,
               kGradientTag = kInputTag + 2;
 
 constexpr std::array<std::string_view, static_cast<size_t>(CalledNetwork::Purpose::end)> kPurposes{
-    "the model", "backward()", "state_dict()",      "load_state_dict()",
-    "save()",    "load()",     "clip_grad_norm_()", "close()"};
+    "the model",
+    "backward()",
+    "state_dict()",
+    "load_state_dict()",
+    "save()",
+    "load()",
+    "clip_grad_norm_()",
+    "the model with a new kind of batch or in a new mode",
+    "close()"};
 
 // What a tensor has of some samples; the whole where it has no batch.
 torch::Tensor rows(const torch::Tensor& tensor, int dimension, int64_t samples, int64_t begin,

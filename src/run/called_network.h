@@ -75,6 +75,7 @@ class CalledNetwork : private Worker {
     save,
     load,
     norm,
+    capture,  // of a program that add() will be given
     close,
     end
   };

@@ -5,11 +5,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,8 @@ class Pools final : public c10::Allocator {
     if (asked == 0) return {nullptr, c10::Device(c10::DeviceType::CPU)};
     const size_t counted = host_memories > 0 ? 0 : asked;
     if (counted > 0) refuse_above_limit(static_cast<int64_t>(counted));
+    if (void* data = take_large(asked, counted))
+      return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
     const size_t bytes = rounded(asked + sizeof(Header));
     void* piece = take(bytes);
     const bool fresh = !piece;
@@ -96,6 +100,10 @@ class Pools final : public c10::Allocator {
     const std::lock_guard lock(mutex_);
     return std::exchange(refusal_, {});
   }
+  void put_large(LargeMemory& memory) {
+    large_ = &memory;
+    release_unused();  // what comes next shall lie there
+  }
   void reset_peak() {
     const std::lock_guard lock(mutex_);
     use_.peak = use_.live;
@@ -121,6 +129,32 @@ class Pools final : public c10::Allocator {
     return piece;
   }
 
+  void* take_large(size_t asked, size_t counted) {
+    LargeMemory* const memory = large_;
+    void* data = memory ? memory->take(asked) : nullptr;
+    if (!data) return nullptr;
+    const std::lock_guard lock(mutex_);
+    pieces_of_large_[data] = {asked, counted};
+    use_.held += static_cast<int64_t>(asked);
+    use_.live += static_cast<int64_t>(counted);
+    use_.peak = std::max(use_.peak, use_.live);
+    return data;
+  }
+
+  bool give_back_large(void* data) {
+    LargeMemory* const memory = large_;
+    if (!memory || !memory->owns(data)) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = pieces_of_large_.find(data);
+      use_.held -= static_cast<int64_t>(found->second.bytes);
+      use_.live -= static_cast<int64_t>(found->second.asked);
+      pieces_of_large_.erase(found);
+    }
+    memory->give_back(data);
+    return true;
+  }
+
   void give_back(Header* header) {
     const size_t bytes = header->bytes;
     const std::lock_guard lock(mutex_);
@@ -132,6 +166,8 @@ class Pools final : public c10::Allocator {
 
   mutable std::mutex mutex_;
   mutable std::map<size_t, std::vector<void*>> free_;
+  std::atomic<LargeMemory*> large_ = nullptr;
+  std::unordered_map<void*, Header> pieces_of_large_;
   mutable MemoryUse use_;
   int64_t limit_ = 0;
   mutable std::optional<MemoryLimit> refusal_;
@@ -144,13 +180,21 @@ Pools& pools() {
 }
 
 void Pools::release(void* data) {
-  if (data) pools().give_back(static_cast<Header*>(data) - 1);
+  if (data && !pools().give_back_large(data)) pools().give_back(static_cast<Header*>(data) - 1);
 }
 
 }  // namespace
 
 void install_memory_pools() {
   c10::SetCPUAllocator(&pools(), /*priority=*/1);
+}
+
+bool memory_pools_are_installed() {
+  return c10::GetCPUAllocator() == &pools();
+}
+
+void put_large_tensors(LargeMemory& memory) {
+  pools().put_large(memory);
 }
 
 MemoryUse memory_use() {

@@ -24,6 +24,19 @@ struct MemoryUse {
 // From now on Torch's CPU tensors come from the pools. Once, before tensors are made; tensors made
 // before stay as they are.
 void install_memory_pools();
+bool memory_pools_are_installed();
+
+// Where large tensors lie instead: memory that other processes can be let into, for example. They
+// are counted and limited as those of the pools are. From any thread.
+class LargeMemory {
+ public:
+  virtual ~LargeMemory() = default;
+  virtual void* take(size_t bytes) = 0;  // null: not large, or no room
+  virtual void give_back(void* data) = 0;
+  virtual bool owns(const void* data) const = 0;
+};
+// From now on, for the pools; `memory` is never destroyed.
+void put_large_tensors(LargeMemory& memory);
 
 MemoryUse memory_use();
 void reset_peak_memory();

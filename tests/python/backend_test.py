@@ -41,6 +41,11 @@ def test_forked_workers_of_a_data_loader_see_their_own_memory() -> None:
     assert "workers saw their own" in jobs.succeeds(2, "backend_fork.py")
 
 
+@pytest.mark.parametrize("first", ["pools", "group"])
+def test_beside_a_model_in_stages_tensors_are_shared_as_well(first: str) -> None:
+    assert jobs.succeeds(2, "backend_pools.py", first).count("shared") == 2
+
+
 @pytest.mark.parametrize(
     ("kind", "words"),
     [

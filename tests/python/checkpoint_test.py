@@ -65,3 +65,40 @@ def test_mistakes_get_a_sentence(tmp_path) -> None:
         renkei.load(tmp_path, model, torch.optim.SGD(model.parameters(), lr=1))
     with pytest.raises(renkei.RenkeiError, match="has no 'scheduler'"):
         renkei.load(tmp_path, model, scheduler=None)
+
+
+def test_a_scheduler_goes_on_with_its_milestones(tmp_path) -> None:
+    rates = []
+    for loads in (False, True):
+        optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
+        scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 4], gamma=0.1)
+        if loads:
+            renkei.load(tmp_path, torch.nn.Linear(1, 1), scheduler=scheduler)
+        for step in range(1 if loads else 0, 5):
+            optimizer.step()
+            scheduler.step()
+            if step == 0:
+                renkei.save(tmp_path, torch.nn.Linear(1, 1), scheduler=scheduler)
+        rates.append(scheduler.get_last_lr())
+    assert rates[0] == rates[1] == pytest.approx([0.01])
+
+
+def test_what_is_saved_comes_back_as_it_was(tmp_path) -> None:
+    model = torch.nn.Linear(1, 1)
+    given = {1: ("a", None), (2, 3): [1.5, {"@": 7}], "of": {"deep": torch.arange(3)}, "nan": float("nan")}
+    renkei.save(tmp_path, model, given=given, tensor=torch.ones(2))
+    found = renkei.load(tmp_path, model)
+    assert torch.equal(found["tensor"], torch.ones(2))
+    assert torch.equal(found["given"].pop("of")["deep"], given.pop("of")["deep"])
+    assert found["given"].pop("nan") != given.pop("nan") and found["given"] == given
+    with pytest.raises(renkei.RenkeiError, match="'given' can't be saved: set is not a plain value"):
+        renkei.save(tmp_path, model, given=[{1, 2}])
+
+
+def test_whatever_goes_wrong_is_told_to_all(tmp_path, monkeypatch) -> None:
+    def fails(*arguments: object) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(renkei._engine, "write_manifest", fails)
+    with pytest.raises(renkei.RenkeiError, match="rank 0 could not save: ValueError"):
+        renkei.save(tmp_path, torch.nn.Linear(1, 1))

@@ -100,6 +100,7 @@ def test_the_wrapper_is_the_model_to_those_who_look() -> None:
         ("kill", "data", 4, "rank 1"),
         ("kill", "stages", 4, "rank 1"),
         ("shape", "stages", 2, "rank 1 has other sizes or types than that of rank 0 (3 and 4 samples)"),
+        ("width", "stages", 2, "rank 1 calls the model with a new kind of batch or in a new mode while rank 0 calls the"),
         ("leave", "data", 4, "rank 1"),
         ("leave", "stages", 4, "rank 1"),
         ("state_dict", "stages", 2, "rank 1 calls state_dict() while rank 0 calls the model"),
@@ -108,6 +109,19 @@ def test_the_wrapper_is_the_model_to_those_who_look() -> None:
 def test_what_one_rank_does_wrong_ends_the_job_at_once_with_its_cause(way: str, plan: str, code: int, words: str) -> None:
     done = jobs.run(2, "ends.py", way, plan, timeout=60)
     assert done.returncode == code and words in done.stderr, (done.returncode, done.stderr)
+
+
+def test_models_and_process_groups_are_beside_each_other() -> None:
+    assert jobs.succeeds(2, "many_models.py").count("equal") == 2
+
+
+def test_hugging_faces_save_pretrained_takes_its_arguments_by_name_too() -> None:
+    class Model(torch.nn.Linear):
+        def save_pretrained(self, save_directory: str, state_dict: dict | None = None) -> tuple[str, list[str]]:
+            return save_directory, list(state_dict or {})
+
+    parallel = renkei.parallelize(Model(2, 2))
+    assert parallel.save_pretrained("a") == parallel.save_pretrained(save_directory="a") == ("a", ["weight", "bias"])
 
 
 def test_batches_of_different_sizes_are_fine_where_each_rank_has_the_whole_model() -> None:

@@ -5,6 +5,7 @@ import doctest
 import importlib
 import pathlib
 import re
+import threading
 
 import pytest
 import torch
@@ -65,9 +66,40 @@ def test_the_rannc_tutorial_runs_on_two_ranks() -> None:
     assert "#Parameters=2626560" in told and "state of 20 tensors" in told
 
 
-def test_one_rank_that_never_asks_is_named() -> None:
-    done = jobs.run(2, "horovod_missing.py", timeout=120)
-    assert done.returncode != 0 and re.search("not asked for by rank [01]", done.stderr), done.stderr
+@pytest.mark.parametrize(
+    ("asks", "words"),
+    [("another", "not asked for by rank [01]"), ("nothing", "allreduce.only rank 0 can't be done.*rank 1")],
+)
+def test_one_rank_that_never_asks_is_named(asks: str, words: str) -> None:
+    done = jobs.run(2, "horovod_missing.py", asks, timeout=25)
+    assert done.returncode != 0 and re.search(words, done.stderr), done.stderr
+
+
+def test_whatever_was_taken_ends_with_a_collective_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    from renkei import _queue
+
+    class OneRank:
+        timeout_seconds = 5.0
+
+        def __init__(self, world: object) -> None:
+            pass
+
+        def allgather(self, mine: bytes, operation: str, timeout_seconds: float | None) -> list[bytes]:
+            return [mine]
+
+    def fails(ranks: object) -> None:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(_queue._engine, "QueueRanks", OneRank)
+    queue, begin = _queue.Queue(), threading.Event()
+    first = queue.submit(_queue.Request("first", "barrier", (), lambda ranks: begin.wait()))
+    others = [queue.submit(_queue.Request(name, "barrier", (), fails)) for name in ("second", "third")]
+    begin.set()
+    first.wait()
+    for request in others:
+        assert request.ended.wait(5)
+        with pytest.raises(ValueError, match="broken"):
+            request.wait()
 
 
 def test_names_that_nobody_has_stay_attribute_errors() -> None:

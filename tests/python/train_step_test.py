@@ -1,6 +1,7 @@
 """renkei.train_step: data parallel and in stages equal to one process, or refused."""
 
 import copy
+import json
 import re
 
 import pytest
@@ -19,6 +20,21 @@ def test_steps_equal_plain_pytorch_on_the_joined_batches_in_stages_too(ranks: in
 
 def test_a_model_that_fits_no_rank_is_cut_into_stages() -> None:
     jobs.succeeds(4, "too_large.py", 256, 8, "3MiB")
+
+
+def test_a_run_directory_counts_steps_and_samples(tmp_path) -> None:
+    model = nn.Linear(3, 1)
+    step = renkei.train_step(
+        model, torch.optim.SGD(model.parameters(), lr=0.1), functional.mse_loss, plan="data", run_dir=tmp_path / "run"
+    )
+    for _ in range(3):
+        step(torch.ones(4, 3), torch.ones(4, 1))
+    step.close()
+    (directory,) = tmp_path.glob("**/summary.json")
+    summary = json.loads(directory.read_text())
+    assert summary["steps"] == 3 and summary["batch"] == 4 and summary["samples_per_second"] > 0
+    lines = [json.loads(line) for line in (directory.parent / "metrics.jsonl").read_text().splitlines()]
+    assert [line["samples"] for line in lines] == [4, 4, 4]
 
 
 class Doubled(torch.autograd.Function):

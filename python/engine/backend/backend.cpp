@@ -84,12 +84,17 @@ RenkeiBackend::~RenkeiBackend() {
 void RenkeiBackend::shutdown() {
   const WithoutPython unlocked;
   worker_ = std::make_unique<Worker>();  // after all that was submitted
+  // Whoever still has the group may keep it for longer than the job lasts.
+  if (failure_.empty()) failure_ = "it was destroyed";
+  messages_.reset();
+  parts_.collectives.reset();
+  parts_.transport.reset();
+  parts_.ticket.reset();
 }
 
 comm::GroupCollectives& RenkeiBackend::collectives() {
   if (!failure_.empty())
-    throw Error(ErrorCode::communication,
-                fmt::format("this process group has failed before: {}", failure_),
+    throw Error(ErrorCode::communication, fmt::format("this process group has ended: {}", failure_),
                 "destroy the process group and make another one");
   return *parts_.collectives;
 }
@@ -109,20 +114,21 @@ RenkeiBackend::Pending RenkeiBackend::start(const Start& start,
                                             std::function<void(const comm::Call&)> body) {
   auto work = c10::make_intrusive<BackendWork>(rank_, start.type, start.outputs, ++sequence_);
   const auto timeout = start.timeout == c10d::kUnsetTimeout ? options_->timeout : start.timeout;
-  auto task = [this, work, body = std::move(body), name = std::string(start.name), timeout] {
+  Worker::Turn turn = [this, work, body = std::move(body), name = std::string(start.name),
+                       timeout]() -> Worker::Rest {
     const at::NoGradGuard no_grad;
     try {
       body({.operation = name, .timeout_seconds = static_cast<double>(timeout.count()) / 1000});
-      work->complete();
+      return [work] { work->complete(); };
     } catch (...) {
       if (failure_.empty()) fail(name, std::current_exception());
-      work->complete(std::current_exception());
+      return [work, failure = std::current_exception()] { work->complete(failure); };
     }
   };
   if (start.wait)
-    worker_->do_now(task);
+    worker_->do_now(turn);
   else
-    worker_->submit(std::move(task));
+    worker_->submit(std::move(turn));
   return work;
 }
 
@@ -447,6 +453,7 @@ RenkeiBackend::Pending RenkeiBackend::message(const char* name, OpType type, Ten
                                               int peer, int tag) {
   check_dense(tensors, name);
   const at::Tensor& tensor = only(tensors, name);
+  if (!messages_) collectives();  // says why
   if (tag < 0 || tag >= parts_.tags)
     throw Error(ErrorCode::usage,
                 fmt::format("tag {} of {}: here tags go from 0 to {}", tag, name, parts_.tags - 1));

@@ -94,7 +94,7 @@ class RenkeiBackend : public c10d::Backend {
   c10::intrusive_ptr<Options> options_;
   std::atomic<uint64_t> sequence_ = 0;
   GroupParts parts_;
-  std::string failure_;  // of an earlier operation; only the worker's tasks use it
+  std::string failure_;  // of an earlier operation; only the worker's turns use it
   std::unique_ptr<PointToPoint> messages_;
   std::unique_ptr<Worker> worker_;
 };

@@ -1,9 +1,6 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <mutex>
-#include <set>
-
 #include "backend/backend.h"
 #include "backend/shared_tensors.h"
 #include "base/error.h"
@@ -63,41 +60,18 @@ c10::intrusive_ptr<c10d::Backend> make_host_backend(const StorePointer& store, i
       std::move(parts), std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000)));
 }
 
-// The numbers of this process's groups over several hosts.
-struct Numbers {
-  std::mutex mutex;
-  std::set<int> taken;
-};
-Numbers& numbers() {
-  static auto* numbers = new Numbers;
-  return *numbers;
-}
-
-std::vector<int> taken_numbers() {
-  const std::lock_guard lock(numbers().mutex);
-  return {numbers().taken.begin(), numbers().taken.end()};
-}
-
-std::shared_ptr<void> take_number(int number) {
-  const std::lock_guard lock(numbers().mutex);
-  numbers().taken.insert(number);
-  return {nullptr, [number](void*) {
-            const std::lock_guard inner(numbers().mutex);
-            numbers().taken.erase(number);
-          }};
-}
-
 // A group of ranks of several hosts, over the job's MPI.
 c10::intrusive_ptr<c10d::Backend> make_job_backend(World& world, const std::vector<int>& job_ranks,
                                                    int number, double timeout_seconds) {
   const py::gil_scoped_release unlocked;
   if (number >= comm::channels::kMostGroups)
     throw Error(ErrorCode::usage,
-                fmt::format("over several hosts a job has at most {} process groups at a time",
+                fmt::format("over several hosts a job has at most {} process groups and models at "
+                            "a time",
                             comm::channels::kMostGroups),
                 "destroy those that are no longer needed");
   GroupParts parts;
-  parts.ticket = take_number(number);
+  parts.ticket = world.owner();
   parts.transport = std::make_unique<comm::SubTransport>(world.transport(), job_ranks,
                                                          comm::channels::group(number));
   comm::CommunicatorOptions options = world.communicator().options_among(job_ranks);
@@ -115,9 +89,11 @@ c10::intrusive_ptr<c10d::Backend> make_job_backend(World& world, const std::vect
 void bind_backend(py::module_& module) {
   module.def("make_host_backend", &make_host_backend, py::arg("store"), py::arg("rank"),
              py::arg("size"), py::arg("job_ranks"), py::arg("host"), py::arg("timeout_seconds"));
-  module.def("taken_group_numbers", &taken_numbers);
+  module.def(
+      "taken_group_numbers", [](World& world) { return world.transport().registry().groups(); },
+      py::arg("world"));
   module.def("make_job_backend", &make_job_backend, py::arg("world"), py::arg("job_ranks"),
-             py::arg("number"), py::arg("timeout_seconds"), py::keep_alive<0, 1>());
+             py::arg("number"), py::arg("timeout_seconds"));
 }
 
 }  // namespace renkei::python

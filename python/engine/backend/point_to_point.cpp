@@ -2,7 +2,8 @@
 
 #include <sched.h>
 #include <time.h>
-#include <unistd.h>
+
+#include <vector>
 
 #include "base/error.h"
 #include "tensors.h"
@@ -10,16 +11,8 @@
 namespace renkei::python {
 
 PointToPoint::~PointToPoint() {
-  if (thread_.joinable() && ::getpid() != process_) {  // a child has no such thread
-    thread_.detach();
-    return;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  ending_ = true;  // without the lock, which a child of fork() may find taken
+  worker_.reset();
 }
 
 void PointToPoint::add(PendingMessage message) {
@@ -28,27 +21,26 @@ void PointToPoint::add(PendingMessage message) {
     message.request = transport_.send(message.peer, bytes_of(message.memory), message.tag);
   else if (message.peer >= 0)
     message.request = transport_.receive(message.peer, bytes_of(message.memory), message.tag);
+  std::optional<Done> done;
   {
     const std::lock_guard lock(mutex_);
     // Receives from anyone must not overtake each other.
-    if (message.peer >= 0 && advance(message)) return;
-    pending_.push_back(std::move(message));
-    if (!thread_.joinable()) {
-      process_ = ::getpid();
-      thread_ = std::thread([this] { run(); });
+    if (message.peer >= 0) done = advance(message);
+    if (!done) {
+      pending_.push_back(std::move(message));
+      if (!std::exchange(looking_, true)) worker_->submit([this] { return look(); });
     }
   }
-  changed_.notify_all();
+  if (done) done->work->complete(done->failure);
 }
 
-bool PointToPoint::advance(PendingMessage& message) {
+std::optional<PointToPoint::Done> PointToPoint::advance(PendingMessage& message) {
   try {
-    if (!try_advance(message)) return false;
-    message.work->complete();
+    if (!try_advance(message)) return {};
+    return Done{message.work, nullptr};
   } catch (...) {
-    message.work->complete(std::current_exception());
+    return Done{message.work, std::current_exception()};
   }
-  return true;
 }
 
 bool PointToPoint::try_advance(PendingMessage& message) {
@@ -89,30 +81,34 @@ bool PointToPoint::try_advance(PendingMessage& message) {
   return true;
 }
 
-void PointToPoint::run() {
+Worker::Rest PointToPoint::look() {
   constexpr int kTurns = 200, kLongTurns = 20'000;
-  int idle_turns = 0;
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [&] { return ending_ || !pending_.empty(); });
-    if (ending_) break;
-    const size_t before = pending_.size();
-    pending_.remove_if([&](PendingMessage& message) { return advance(message); });
-    idle_turns = pending_.size() < before ? 0 : idle_turns + 1;
-    lock.unlock();
-    if (idle_turns < kTurns) {
+  std::vector<Done> done;
+  for (int idle_turns = 0; done.empty(); ++idle_turns) {
+    if (idle_turns > 0 && idle_turns < kTurns) {
       sched_yield();
-    } else {
+    } else if (idle_turns > 0) {
       const timespec pause{0, idle_turns < kLongTurns ? 30'000 : 200'000};
       nanosleep(&pause, nullptr);
     }
-    lock.lock();
+    const std::lock_guard lock(mutex_);
+    pending_.remove_if([&](PendingMessage& message) {
+      std::optional<Done> one =
+          ending_ ? Done{message.work, std::make_exception_ptr(Error(
+                                           ErrorCode::communication,
+                                           fmt::format("the process group was destroyed during {}",
+                                                       message.operation)))}
+                  : advance(message);
+      if (one) done.push_back(std::move(*one));
+      return one.has_value();
+    });
+    looking_ = !pending_.empty();
+    if (looking_ && !done.empty()) worker_->submit([this] { return look(); });
+    if (!looking_) break;
   }
-  for (PendingMessage& message : pending_)
-    message.work->complete(std::make_exception_ptr(
-        Error(ErrorCode::communication,
-              fmt::format("the process group was destroyed during {}", message.operation))));
-  pending_.clear();
+  return [done = std::move(done)] {
+    for (const Done& one : done) one.work->complete(one.failure);
+  };
 }
 
 }  // namespace renkei::python

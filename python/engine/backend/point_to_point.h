@@ -1,15 +1,17 @@
 // Messages between two ranks that are under way. They are done in the order in which they can be,
-// not in that of their calls: a program may post a receive, then send, then wait for either. A
-// thread that exists while there are some looks after them.
+// not in that of their calls: a program may post a receive, then send, then wait for either. While
+// there are some, a thread looks after them.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <list>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "backend/work.h"
+#include "backend/worker.h"
 #include "comm/transport/transport.h"
 
 namespace renkei::python {
@@ -37,17 +39,21 @@ class PointToPoint {
   void add(PendingMessage message);
 
  private:
-  void run();
-  bool advance(PendingMessage& message);  // whether it is done, well or not
+  struct Done {
+    c10::intrusive_ptr<BackendWork> work;
+    std::exception_ptr failure;
+  };
+
+  Worker::Rest look();  // until some are done
+  std::optional<Done> advance(PendingMessage& message);
   bool try_advance(PendingMessage& message);
 
   comm::Transport& transport_;
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::list<PendingMessage> pending_;
-  bool ending_ = false;
-  int process_ = 0;
-  std::thread thread_;
+  bool looking_ = false;
+  std::atomic<bool> ending_ = false;
+  std::unique_ptr<Worker> worker_ = std::make_unique<Worker>();
 };
 
 }  // namespace renkei::python

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "run/memory.h"
 
 namespace renkei::python {
 namespace {
@@ -21,13 +22,19 @@ constexpr size_t kLargeBytes = 32 << 10;
 // Lines by which the buffers of neighbouring ranks are apart; a prime, so that no ranks meet soon.
 constexpr size_t kSkewLines = 17, kLine = 64, kLinesOfPage = 61;
 
-class SharedTensors final : public c10::Allocator {
+class SharedTensors final : public c10::Allocator, public run::LargeMemory {
  public:
   explicit SharedTensors(const comm::ArenaOptions& options) : arena_(options) {}
   comm::Arena& arena() { return arena_; }
 
+  void* take(size_t bytes) override {
+    return bytes < kLargeBytes ? nullptr : arena_.allocate(bytes);
+  }
+  void give_back(void* data) override { arena_.release(data); }
+  bool owns(const void* data) const override { return arena_.owns(data); }
+
   c10::DataPtr allocate(size_t bytes) override {
-    void* data = bytes < kLargeBytes ? nullptr : arena_.allocate(bytes);
+    void* data = take(bytes);
     if (!data) data = c10::alloc_cpu(bytes);
     c10::profiledCPUMemoryReporter().New(data, bytes);
     return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
@@ -73,7 +80,10 @@ comm::Arena* share_tensors(int rank) {
     if (bytes == 0) return nullptr;
     const size_t skew = static_cast<size_t>(rank) * kSkewLines % kLinesOfPage * kLine;
     installed = new SharedTensors({.bytes = bytes, .skew_bytes = skew});
-    c10::SetCPUAllocator(installed, /*priority=*/1);
+    // Models in stages and compiled graphs have tensors in pools, before or after this: then only
+    // the large ones lie here.
+    run::put_large_tensors(*installed);
+    if (!run::memory_pools_are_installed()) c10::SetCPUAllocator(installed, /*priority=*/1);
   } catch (const Error& error) {
     fmt::print(stderr, "renkei: tensors of rank {} are not shared and will be copied: {}\n", rank,
                error.message);

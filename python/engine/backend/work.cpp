@@ -12,6 +12,7 @@ BackendWork::BackendWork(int rank, c10d::OpType type, std::vector<at::Tensor> ou
 }
 
 void BackendWork::complete(std::exception_ptr failure) {
+  const at::NoGradGuard no_grad;
   // Who waits for the work must find the future done.
   if (failure)
     future_->setError(failure);

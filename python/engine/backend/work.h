@@ -14,7 +14,8 @@ class BackendWork : public c10d::Work {
  public:
   BackendWork(int rank, c10d::OpType type, std::vector<at::Tensor> outputs, uint64_t sequence);
 
-  // Once, from the thread that has done it.
+  // Once, by whoever has done it, when it holds no lock and is in nobody's way: callbacks of the
+  // future are called here, and may wait for other operations.
   void complete(std::exception_ptr failure = nullptr);
   void came_from(int rank) { source_ = rank; }
 

@@ -2,61 +2,73 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 namespace renkei::python {
 
 Worker::~Worker() {
-  if (!thread_.joinable()) return;
-  if (::getpid() != process_) {  // a child has no such thread
-    thread_.detach();
+  if (threads_.empty()) return;
+  if (::getpid() != process_) {  // a child has no such threads
+    for (std::thread& thread : threads_) thread.detach();
     return;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
+  std::unique_lock lock(mutex_);
+  ending_ = true;
   changed_.notify_all();
-  thread_.join();
+  while (!threads_.empty()) {  // callbacks may still submit something
+    std::vector<std::thread> ended = std::exchange(threads_, {});
+    lock.unlock();
+    for (std::thread& thread : ended) thread.join();
+    lock.lock();
+  }
 }
 
-void Worker::submit(std::function<void()> task) {
-  {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    if (!thread_.joinable()) {
-      process_ = ::getpid();
-      thread_ = std::thread([this] { run(); });
-    }
-  }
-  changed_.notify_all();
+void Worker::submit(Turn turn) {
+  const std::lock_guard lock(mutex_);
+  turns_.push_back(std::move(turn));
+  call_next();
 }
 
-void Worker::do_now(const std::function<void()>& task) {
+void Worker::do_now(const Turn& turn) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !busy_ && tasks_.empty(); });
+    changed_.wait(lock, [&] { return !busy_ && turns_.empty(); });
     busy_ = true;
   }
-  task();
+  const Rest rest = turn();
   {
     const std::lock_guard lock(mutex_);
     busy_ = false;
+    call_next();
   }
+  rest();
+}
+
+void Worker::call_next() {
   changed_.notify_all();
+  if (busy_ || turns_.empty() || waiting_ > 0) return;
+  process_ = ::getpid();
+  threads_.emplace_back([this] { run(); });
 }
 
 void Worker::run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return !busy_ && (!tasks_.empty() || ending_); });
-    if (tasks_.empty()) return;
-    const std::function<void()> task = std::move(tasks_.front());
-    tasks_.pop_front();
+    ++waiting_;
+    changed_.wait(lock, [&] { return !busy_ && (!turns_.empty() || ending_); });
+    --waiting_;
+    if (turns_.empty()) return;
+    const Turn turn = std::move(turns_.front());
+    turns_.pop_front();
     busy_ = true;
     lock.unlock();
-    task();
+    const Rest rest = turn();
     lock.lock();
     busy_ = false;
-    changed_.notify_all();
+    call_next();
+    lock.unlock();
+    rest();
+    lock.lock();
   }
 }
 

@@ -124,7 +124,8 @@ class RaNNCModule(Parallel):
         """What the model gives for this rank's batch; without gather_inputs for that of rank 0."""
         if not self.__dict__["gather_inputs"]:
             arguments, named = map_tensors((arguments, named), world.broadcast)
-        if not _options["delay_grad_allreduce"]:
+        # In stages backward() always reduces: allreduce_grads() could not.
+        if not _options["delay_grad_allreduce"] or not isinstance(self._job, DataParallel):
             return super().forward(*arguments, **named)
         with self.no_sync():
             return super().forward(*arguments, **named)

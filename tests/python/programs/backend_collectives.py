@@ -166,6 +166,27 @@ def the_rest() -> None:
             dist.destroy_process_group(group)
 
 
+def callbacks() -> None:
+    """What follows from an operation asks for others and waits for them, as hooks of DDP do it."""
+
+    def sum_again(future: torch.futures.Future) -> torch.Tensor:
+        found = future.value()
+        return dist.all_reduce(found[0] if isinstance(found, list) else found, async_op=True).get_future().wait()[0]
+
+    value = torch.ones(1000)
+    last = dist.all_reduce(value, async_op=True).get_future().then(sum_again).then(sum_again)
+    equal(last.wait(), torch.full((1000,), float(n**3)))
+    # Messages as well: the second is waited for where the first has come.
+    after, before = (me + 1) % n, (me - 1) % n
+    one, two = torch.empty(3), torch.empty(3)
+    follows = dist.irecv(one, before, tag=5).get_future().then(lambda _: dist.irecv(two, before, tag=6).wait())
+    dist.barrier()
+    for tag in (5, 6):
+        dist.isend(torch.full((3,), float(tag)), after, tag=tag).wait()
+    follows.wait()
+    equal(torch.cat([one, two]), torch.tensor([5.0] * 3 + [6.0] * 3))
+
+
 for dtype in (*INTEGERS, *FLOATS, *COMPLEX, torch.bool):
     for size in SIZES if dtype is torch.float32 else (3, 1000, 70_001):
         if dtype is not torch.bool:
@@ -176,6 +197,7 @@ dist.all_reduce(flags, dist.ReduceOp.SUM)
 equal(flags, torch.tensor([True, True, False]))
 messages()
 the_rest()
+callbacks()
 dist.barrier()
 dist.destroy_process_group()
 print("all as expected")

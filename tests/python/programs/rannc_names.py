@@ -1,5 +1,6 @@
 """A RaNNC program that uses every name of RaNNC's users, against plain PyTorch with the joined batches."""
 
+import os
 import pathlib
 import sys
 import tempfile
@@ -103,4 +104,17 @@ for wrong, words in ((lambda: pyrannc.RaNNCModule(make(), enable_apex_amp=True),
         assert words in error.message and error.hint
     else:
         raise AssertionError(words)
+
+# In stages backward() reduces, whatever is asked for.
+os.environ["RENKEI_DEVICE_MEMORY"] = "1GiB"
+pyrannc.delay_grad_allreduce(True)
+staged = pyrannc.RaNNCModule(torch.nn.Linear(4, 2))
+whole = torch.nn.Linear(4, 2)
+whole.load_state_dict(renkei.world.broadcast_object({k: v.clone() for k, v in staged.model.state_dict().items()}))
+torch.manual_seed(7)
+x = torch.randn(size, 3, 4)
+staged(x[rank]).square().mean().backward()
+whole(x.reshape(-1, 4)).square().mean().backward()
+assert torch.allclose(staged.weight.grad, whole.weight.grad, atol=1e-6)
+staged.close()
 print("equal")

@@ -26,7 +26,7 @@ if folder.exists():
         model(torch.zeros(12, 6))  # placed before it is loaded, which must not matter
     found = renkei.load(folder, model, optimizer, scheduler=scheduler)
     step, note = found["step"], found["note"]
-    assert note == {"step": step, "of": [1, 2.5, "x", None]} and torch.equal(found["tensor"], torch.arange(3)), found
+    assert note == {"step": step, "of": (1, 2.5, "x", None)} and torch.equal(found["tensor"], torch.arange(3)), found
 while step < end:
     generator = torch.Generator().manual_seed(step)
     x, y = torch.randn(12, 6, generator=generator), torch.randn(12, 4, generator=generator)

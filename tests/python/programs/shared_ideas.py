@@ -29,6 +29,8 @@ values = torch.arange(float(size * (size + 1) // 2))
 mine = values[rank * (rank + 1) // 2 :][: rank + 1]
 found = renkei.evaluate_all(lambda part: {"mean": float(part.mean())}, mine, weight=len(mine))
 assert abs(found["mean"] - float(values.mean())) < 1e-6
+idle = rank > 0
+assert renkei.evaluate_all(lambda: {"mean": float("nan") if idle else 2.0}, weight=float(not idle)) == {"mean": 2.0}
 
 # Batch normalisation over all ranks is that of one process with the joined batch. In float64: the gradient of a batch
 # of two is a difference of nearly equal numbers, of which float32 leaves nothing in PyTorch's own.
@@ -63,4 +65,7 @@ for (name, a), b in zip(ours.named_buffers(), plain.buffers(), strict=True):
     assert torch.allclose(a, b, rtol=1e-9, atol=1e-9), name
 x = torch.randn(2, 3, 6, 6)
 assert torch.allclose(ours.eval()(x), plain.eval()(x), rtol=1e-9, atol=1e-9)
+if rank == 0:  # evaluation is everybody's own affair
+    own = renkei.SyncBatchNorm(3, track_running_stats=False).eval()
+    assert torch.allclose(own(x), torch.nn.BatchNorm2d(3, track_running_stats=False)(x))
 print("equal")

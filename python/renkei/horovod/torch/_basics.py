@@ -140,8 +140,7 @@ def cross_size() -> int:
 
 def is_homogeneous() -> bool:
     """Whether all hosts have as many ranks."""
-    _world()
-    return len(set(world.allgather_object(local_size()))) == 1
+    return len(set(_world().ranks_of_hosts)) == 1
 
 
 def mpi_threads_supported() -> bool:

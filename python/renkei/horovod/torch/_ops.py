@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from renkei import _engine
+from renkei import _engine, world
 from renkei._queue import Facts, Reduction, Request
 from renkei.errors import RenkeiError
 from renkei.horovod.torch import _basics
@@ -108,7 +108,7 @@ def ask_allreduce(
     compression: type[Compressor] = Compression.none,
 ) -> Handle:
     """The result is a new tensor, or replaces what is in `into`."""
-    _check(tensor)
+    world.check_on_cpu(tensor)
     ranks = _basics.size()
     smaller, ctx = compression.compress(tensor.detach())
     if smaller.is_complex() and op in (Min, Max):
@@ -141,7 +141,7 @@ def ask_allreduce(
 
 def ask_allgather(tensor: torch.Tensor, name: str | None) -> Handle:
     """The rows of all ranks; their numbers may differ."""
-    _check(tensor)
+    world.check_on_cpu(tensor)
     rows = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach().contiguous()
     facts: Facts = (rows.dtype, ("any", *rows.shape[1:]))
     asked = ask("allgather", name, facts, lambda ranks: ranks.allgather_rows(rows, "allgather"))
@@ -150,7 +150,7 @@ def ask_allgather(tensor: torch.Tensor, name: str | None) -> Handle:
 
 def ask_broadcast(tensor: torch.Tensor, into: torch.Tensor | None, root: int, name: str | None) -> Handle:
     """The root's tensor, as a new one or in `into`."""
-    _check(tensor)
+    world.check_on_cpu(tensor)
     if not 0 <= root < _basics.size():
         raise RenkeiError(f"there is no rank {root} to broadcast from", f"ranks are 0 to {_basics.size() - 1}")
     buffer = tensor.detach()
@@ -173,7 +173,7 @@ def ask_broadcast(tensor: torch.Tensor, into: torch.Tensor | None, root: int, na
 
 def ask_alltoall(tensor: torch.Tensor, splits: Any, name: str | None) -> Handle:
     """splits[q] rows go to rank q; gives what has come, and how many rows from each rank."""
-    _check(tensor)
+    world.check_on_cpu(tensor)
     ranks = _basics.size()
     rows = tensor.detach().contiguous()
     if rows.dim() == 0:
@@ -201,7 +201,7 @@ def ask_reducescatter(
     tensor: torch.Tensor, name: str | None, op: ReduceOp, prescale: float = 1.0, postscale: float = 1.0
 ) -> Handle:
     """The rows of the sum or mean that belong to this rank: the first ranks have one more where they do not divide."""
-    _check(tensor)
+    world.check_on_cpu(tensor)
     if op not in (Average, Sum):
         raise RenkeiError(f"reducescatter has no {op}", "choose hvd.Average or hvd.Sum")
     if tensor.dim() == 0:
@@ -218,14 +218,6 @@ def ask_reducescatter(
         return ranks.reduce_scatter(buffer, "sum", "reducescatter")
 
     return Handle([ask("reducescatter", name, (buffer.dtype, tuple(buffer.shape), str(op)), work)], finish)
-
-
-def _check(tensor: torch.Tensor) -> None:
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
-        raise RenkeiError(
-            f"the tensor is on {tensor.device} ({tensor.layout}), and ranks exchange plain tensors on the CPU",
-            "move it there first: tensor.cpu(), tensor.to_dense()",
-        )
 
 
 def _exchanged(tensor: torch.Tensor, copy: bool) -> torch.Tensor:
