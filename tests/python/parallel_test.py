@@ -41,6 +41,10 @@ def test_the_tutorial_equals_plain_pytorch_where_it_fits_no_rank() -> None:
     jobs.succeeds(4, "tutorial.py", 16, 256, 8, "3MiB")
 
 
+def test_tied_weights_have_their_gradients_where_one_stage_is_recomputed_in_segments() -> None:
+    assert jobs.succeeds(1, "segments.py") == "equal\n"
+
+
 def test_the_tutorial_counts_its_parameters_once() -> None:
     assert jobs.succeeds(2, EXAMPLES / "tutorial.py", 64, 512, 10) == "#Parameters=2626560\n"
 
