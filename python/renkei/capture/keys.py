@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-__all__ = ["Key", "Names", "ROOT", "frames_now", "is_inside"]
+__all__ = ["Key", "Names", "ROOT", "frames_now", "is_inside", "is_users"]
 
 Kind = Literal["module", "method", "function", "apply"]
 
@@ -33,6 +34,13 @@ ROOT = Key("module", "")
 # Functions of torch that are worth a node of their own: those that are written in Python for users.
 _TORCH_FUNCTIONS = ("torch.nn.functional", "torch.nn.utils.rnn")
 _CALLS = ("forward", "_call_impl", "_wrapped_call_impl", "__call__")
+# By their folders: a user's own may have these names.
+_PACKAGES = tuple(os.path.dirname(os.path.abspath(name)) + os.sep for name in (torch.__file__, os.path.dirname(__file__)))
+
+
+def is_users(file: str) -> bool:
+    """Whether code of this file is the user's, and not torch's, Renkei's or made at run time."""
+    return not file.startswith(("<", *_PACKAGES))
 
 
 def frames_now() -> list[FrameType]:
@@ -102,7 +110,6 @@ class Names:
         """The innermost module, the file and the line of the user's code: the same in a probe and in a trace."""
         module = next(key.name for key in reversed(self.keys_of(frames)) if key.kind == "module")
         for frame in reversed(frames):
-            file = frame.f_code.co_filename
-            if "/torch/" not in file and "/renkei/capture/" not in file:
-                return module, file, frame.f_lineno
+            if is_users(frame.f_code.co_filename):
+                return module, frame.f_code.co_filename, frame.f_lineno
         return module, "", 0

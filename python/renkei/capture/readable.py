@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from renkei.capture.keys import ROOT, Key, Names
+from renkei.capture.keys import ROOT, Key, Names, is_users
 from renkei.capture.probe import Line
 from renkei.capture.sites import NotOpaque
 
@@ -79,8 +79,9 @@ def _new(graph: torch.fx.Graph, like: Any, target: Any, args: tuple[Any, ...], k
 def _line_of(node: Any) -> Line:
     trace = str(node.meta.get("stack_trace") or "")
     lines = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
-    own = [line for line in lines if "/torch/" not in line] or lines
+    places = [line.removeprefix('File "').partition('", line ') for line in lines]
+    own = [place for place in places if is_users(place[0])] or places
     if not own:
         return "", "", 0
-    file, _, rest = own[-1].removeprefix('File "').partition('", line ')
+    file, _, rest = own[-1]
     return "", file, int(rest.split(",")[0] or 0)

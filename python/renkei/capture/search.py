@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 
 from renkei.capture.compare import Difference, Result, difference_of, eager_result, program_result
-from renkei.capture.keys import ROOT, Key, Names, is_inside
+from renkei.capture.keys import ROOT, Key, Names, is_inside, is_users
 from renkei.capture.operators import unkeyed
 from renkei.capture.preserve import preserved, seeded
 from renkei.capture.probe import Probe, kept_hooks
@@ -278,6 +278,6 @@ def _where(error: BaseException) -> str:
     for frames in _frames(error):
         for frame in reversed(frames):
             file = frame.f_code.co_filename
-            if "/torch/" not in file and "/renkei/" not in file and not file.startswith("<"):
+            if is_users(file):
                 return f" ({file.rpartition('/')[2]}:{frame.f_lineno})"
     return ""
