@@ -4,7 +4,6 @@ PyTorch calls `register` when it is imported (entry point `torch.backends`), so 
 """
 
 import importlib
-import os
 from typing import Any
 
 __all__ = ["register"]
@@ -32,9 +31,9 @@ def _find_ranks_of_mpi() -> None:
     by_environment = handlers["env"]
 
     def handler(url: str, *arguments: Any, **keywords: Any) -> Any:
-        if "RANK" not in os.environ and "rank=" not in url:
-            from renkei import _backend
+        from renkei import _backend, _launch
 
+        if not _launch.is_chosen("RANK") and "rank=" not in url:
             _backend.set_rank_variables()
         return by_environment(url, *arguments, **keywords)
 

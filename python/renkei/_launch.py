@@ -5,7 +5,14 @@ import socket
 import zlib
 from collections.abc import Mapping, MutableMapping
 
-__all__ = ["free_port", "is_of_mpi", "own_address", "set_torchrun_variables"]
+__all__ = [
+    "choose",
+    "free_port",
+    "is_chosen",
+    "is_of_mpi",
+    "own_address",
+    "set_torchrun_variables",
+]
 
 # Rank, size and rank on the host, of Open MPI, of MPICH and of Slurm.
 LAUNCHERS = (
@@ -44,12 +51,27 @@ def set_torchrun_variables(environment: MutableMapping[str, str] | None = None) 
             rank, size = variables[rank_name], variables[size_name]
             local = variables.get(local_name, rank)
             break
+    for name, value in (("RANK", rank), ("WORLD_SIZE", size), ("LOCAL_RANK", local)):
+        if not is_chosen(name, variables):
+            choose(name, value, variables)
     job = next((variables[name] for name in JOB_NAMES if name in variables), "")
-    variables.setdefault("RANK", rank)
-    variables.setdefault("WORLD_SIZE", size)
-    variables.setdefault("LOCAL_RANK", local)
-    variables.setdefault("MASTER_ADDR", next((variables[n] for n in LAUNCH_NODES if n in variables), "127.0.0.1"))
-    variables.setdefault("MASTER_PORT", str(20000 + zlib.crc32(job.encode()) % 10000))
+    if not is_chosen("MASTER_ADDR", variables):
+        choose("MASTER_ADDR", next((variables[n] for n in LAUNCH_NODES if n in variables), "127.0.0.1"), variables)
+    if not is_chosen("MASTER_PORT", variables):
+        choose("MASTER_PORT", str(20000 + zlib.crc32(job.encode()) % 10000), variables)
+
+
+# What Renkei sets reaches the programs that a process starts, and means nothing in them.
+def is_chosen(name: str, variables: Mapping[str, str] | None = None) -> bool:
+    """Whether somebody has set this variable, other than Renkei in this process or in one that started it."""
+    known = os.environ if variables is None else variables
+    return name in known and known.get(f"RENKEI_SET_{name}") != known[name]
+
+
+def choose(name: str, value: str, variables: MutableMapping[str, str] | None = None) -> None:
+    """Sets a variable of torchrun's, for scripts that read it."""
+    known = os.environ if variables is None else variables
+    known[name] = known[f"RENKEI_SET_{name}"] = value
 
 
 def own_address() -> str:

@@ -78,7 +78,7 @@ def init(*, timeout: float = WAIT_SECONDS) -> None:
         )
     # Plug-ins of MPI libraries look for its symbols among those of the whole process.
     ctypes.CDLL(str(_engine.__file__), mode=ctypes.RTLD_GLOBAL)
-    chosen = "MASTER_ADDR" in os.environ
+    chosen = _launch.is_chosen("MASTER_ADDR")
     _launch.set_torchrun_variables()
     _world = _engine.World(timeout)
     if not chosen and _world.size > 1:
@@ -93,7 +93,8 @@ def _share_address(ranks: _engine.World) -> None:
     """MASTER_ADDR and MASTER_PORT, where rank 0 can be found: only it knows."""
     mine = (_launch.own_address() if ranks.hosts > 1 else "127.0.0.1", _launch.free_port())
     address, port = pickle.loads(ranks.allgather(pickle.dumps(mine), "address of rank 0")[0])
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = address, str(port)
+    _launch.choose("MASTER_ADDR", address)
+    _launch.choose("MASTER_PORT", str(port))
 
 
 def world() -> _engine.World:

@@ -6,11 +6,17 @@ import sys
 import pytest
 
 import jobs
+import renkei
 
 
 @pytest.mark.parametrize("ranks", [jobs.slow(1), jobs.slow(2), 3])
 def test_collectives_give_what_they_promise(ranks: int) -> None:
     jobs.succeeds(ranks, "collectives.py")
+
+
+def test_a_program_that_is_a_job_of_one_rank_may_start_another_job() -> None:
+    renkei.init()  # its RANK and MASTER_ADDR are no business of the ranks that it starts
+    jobs.succeeds(2, "collectives.py")
 
 
 @pytest.mark.parametrize("culprit", [jobs.slow(0), 1])
