@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -32,7 +33,7 @@ class Tensors {
   }
   Buffer make(const std::vector<float>& values) {
     const Buffer buffer(make(values.size() * 4), values.size(), DType::f32);
-    std::memcpy(buffer.data, values.data(), buffer.bytes());
+    std::copy(values.begin(), values.end(), reinterpret_cast<float*>(buffer.data));
     return buffer;
   }
   Arena arena;
@@ -90,7 +91,7 @@ void check_all(GroupCollectives& group, Transport& t, Tensors& tensors) {
 
     // All-gather in place: what is sent is a part of what is received.
     const Buffer all = tensors.make(std::vector<float>(count * ranks));
-    std::memcpy(all.part(my * count, count).data, mine.data(), count * 4);
+    std::copy(mine.begin(), mine.end(), reinterpret_cast<float*>(all.part(my * count, count).data));
     Parts parts;
     for (size_t rank = 0; rank < ranks; ++rank) {
       parts.to.push_back(all.part(my * count, count).span());
