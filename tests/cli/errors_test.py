@@ -3,6 +3,8 @@ import resource
 import subprocess
 import unittest
 
+import numpy
+
 from renkei import PROGRAM, Case
 
 
@@ -43,6 +45,14 @@ class Errors(Case):
         (self.path / "set/train/cat").mkdir(parents=True)
         (self.path / "set/train/cat/1.jpg").write_bytes(b"\xff\xd8 not a picture")
         self.assert_fails(3, "1.jpg", "hint: ", "train", "--data", "set")
+
+    def test_data_that_does_not_fit_is_never_bent_to_fit(self):
+        numpy.savez(self.path / "hwc.npz", x=numpy.zeros((8, 32, 32, 3), "f4"), y=numpy.arange(8) % 2)
+        numpy.savez(self.path / "labels.npz", x=numpy.zeros((4, 8), "f4"), y=numpy.arange(4))
+        train = ("train", "--steps", 1, "--batch", 4, "--quiet")
+        self.assert_fails(3, "32 × 32 × 3", "hint: ", *train, "--model", "lenet", "--data", "hwc.npz")
+        self.assert_fails(2, "labels", "hint: ", *train, "--model", "mlp", "--set", "model.hidden=8", "--data",
+                          "labels.npz", "--set", "train.loss=mse")
 
     def test_a_model_that_does_not_fit_the_data_is_refused(self):
         self.assert_fails(2, "this model takes inputs of shape 512", "choose a model for images",
