@@ -17,7 +17,7 @@ else
                            git ls-files --others --exclude-standard -- 'src/*.cpp'; } | sort -u)
 fi
 # Files that include Torch take a minute each and its macros drown the findings: leave them out.
-mapfile -t tidy < <(printf '%s\n' "${changed[@]}" | grep -vE '^src/run/|^src/job/(choose_plan|measured_graph|session)\.cpp$|^src/cli/(bench_compute|bench_pipeline|settings|train)\.cpp$|^$' || true)
+mapfile -t tidy < <(printf '%s\n' "${changed[@]}" | grep -vE '^src/run/|^src/job/(checkpoints|choose_plan|measured_graph|prediction|session)\.cpp$|^src/cli/(bench_compute|bench_pipeline|evaluate|predict|settings|train)\.cpp$|^$' || true)
 if [ "${#tidy[@]}" -gt 0 ]; then
   echo "clang-tidy: ${#tidy[@]} files"
   printf '%s\0' "${tidy[@]}" | xargs -0 -n 1 -P "$(nproc)" \

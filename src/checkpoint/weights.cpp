@@ -47,7 +47,7 @@ capture::NamedTensors weights_of(Reader opened) {
     tensors[name] = {
         .dtype = entry.dtype,
         .sizes = entry.sizes,
-        .read = [shared, entry, copies](int64_t begin, std::span<char> into) {
+        .read = [shared, entry = entry, copies](int64_t begin, std::span<char> into) {
           const std::lock_guard lock(shared->mutex);
           const int64_t first = begin / program::bytes_of(entry.dtype);
           const auto read = [&](const std::string& from, std::span<char> place) {

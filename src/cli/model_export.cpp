@@ -23,7 +23,7 @@ namespace {
 // Installed beside the program, or where it was built.
 std::filesystem::path find_script() {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto installed = self.parent_path().parent_path() / "share/renkei/export_model.py";
+  auto installed = self.parent_path().parent_path() / "share/renkei/export_model.py";
   if (std::filesystem::exists(installed)) return installed;
   return std::filesystem::path(RENKEI_SOURCE_DIRECTORY) / "src/capture/export_model.py";
 }

@@ -40,7 +40,8 @@ Predicted predicted_by(const plan::Objective& objective, const plan::Evaluated& 
     const plan::DeviceRange range = devices_of(chosen.layout, group);
     for (int i = 0; i < range.count; ++i)
       for (int t = 0; t < tensor; ++t)
-        predicted.memory_bytes[static_cast<size_t>(range[i] * tensor + t)] =
+        predicted.memory_bytes[static_cast<size_t>(range[i]) * static_cast<size_t>(tensor) +
+                               static_cast<size_t>(t)] =
             static_cast<int64_t>(chosen.memory[static_cast<size_t>(group)].total());
   }
   return predicted;
