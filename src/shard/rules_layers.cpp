@@ -26,7 +26,8 @@ struct Dense {
 };
 
 void dense(RuleWriter& rule, const Dense& layer) {
-  const auto [x, weight, bias, in, out] = layer;
+  const ValueId x = layer.x, weight = layer.weight, bias = layer.bias;
+  const int in = layer.in, out = layer.out;
   const int last = rule.rank_of(x) - 1;
   const int result_last = static_cast<int>(rule.output_sizes().size()) - 1;
   for (const int64_t blocks : rule.options().blocks) {

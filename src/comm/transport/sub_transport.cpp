@@ -13,11 +13,11 @@ SubTransport::SubTransport(Transport& parent, std::vector<int> ranks, int channe
     throw Error(ErrorCode::bug,
                 fmt::format("rank {} is no member of its own group", parent.rank()));
   rank_ = static_cast<int>(found - ranks_.begin());
-  registry().take(this->channel(), ranks_in_job());
+  parent_.registry().take(parent_.channel() + channel_, ranks_in_job());
 }
 
 SubTransport::~SubTransport() {
-  registry().give_back(channel(), ranks_in_job());
+  parent_.registry().give_back(parent_.channel() + channel_, ranks_in_job());
 }
 
 std::vector<int> SubTransport::ranks_in_job() const {

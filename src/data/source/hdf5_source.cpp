@@ -198,7 +198,7 @@ class Hdf5Source : public Source {
       return {.file = 0, .offset = array.begin + sample * length, .length = length};
     if (array.chunk_samples == 0) return {.length = length};
     std::vector<hsize_t> corner(array.shape.size(), 0);
-    corner[0] = static_cast<hsize_t>(sample / array.chunk_samples * array.chunk_samples);
+    corner[0] = static_cast<hsize_t>(sample - sample % array.chunk_samples);
     unsigned filters = 0;
     haddr_t address = HADDR_UNDEF;
     hsize_t size = 0;
