@@ -7,9 +7,8 @@
 namespace renkei::python {
 
 // Makes it Torch's CPU allocator, or where its pools (run/memory.h) have large tensors, once;
-// tensors made before stay where they are. Null, and a
-// sentence on stderr, where the system has no such memory: then collectives copy. `rank` is that on
-// the host.
+// tensors made before stay where they are. Null, and a sentence on stderr, where the system has no
+// such memory: then collectives copy. `rank` is that on the host.
 comm::Arena* share_tensors(int rank);
 
 }  // namespace renkei::python
